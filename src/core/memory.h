@@ -1,0 +1,19 @@
+/* The allocator of everything core owns. Replaceable, so that a test host can fail the n-th call and count what is live. */
+#ifndef MOON_MEMORY_H
+#define MOON_MEMORY_H
+
+#include <stddef.h>
+
+typedef struct moon_allocator {
+    void *(*alloc)(void *context, size_t size, size_t alignment); /* alignment: a power of two; NULL on failure */
+    void (*free)(void *context, void *block, size_t size);
+    void *context;
+} moon_allocator;
+
+extern moon_allocator moon_memory; /* set before the first tensor is made, or not at all */
+
+void *moon_alloc(size_t size);
+void *moon_alloc_aligned(size_t size, size_t alignment);
+void moon_free(void *block, size_t size);
+
+#endif
