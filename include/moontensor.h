@@ -81,6 +81,9 @@ typedef struct moon_api {
     void (*push_methods)(lua_State *L);
     /* live counters a module adds to moon.stats(): name and reader; the name must be static [raises] */
     void (*add_counter)(lua_State *L, const char *name, int64_t (*read)(void));
+    /* moon.complex values: real and imaginary part of the one at index i, or false */
+    bool (*test_complex)(lua_State *L, int i, double parts[2]);
+    void (*push_complex)(lua_State *L, double re, double im); /* [raises] */
 } moon_api;
 
 static inline const moon_api *moon_get_api(lua_State *L) {

@@ -18,7 +18,8 @@ typedef enum moon_op_id {
 typedef struct moon_op {
     const char *name;
     uint8_t class;      /* moon_op_class */
-    const char *kinds;  /* dtype kinds it takes: B bool, I signed, U unsigned, F float, C complex */
+    uint8_t arity;      /* operands: 1 or 2 */
+    const char *kinds;  /* dtype kinds it computes in: B bool, I signed, U unsigned, F float, C complex; f: others as floats */
     const char *doc;
 } moon_op;
 extern const moon_op moon_ops[MOON_OP_COUNT];

@@ -1,0 +1,6 @@
+std = "lua54"
+max_line_length = 140
+exclude_files = {"build", ".venv", "out"}
+files["spec"] = {std = "lua54+busted"}
+files[".busted"] = {std = "lua54"}
+files["rockspec/*.rockspec"] = {std = "rockspec"}

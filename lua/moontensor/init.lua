@@ -1,0 +1,139 @@
+-- require "moontensor": core's table, and what is better written in Lua.
+
+local moon = require "moontensor.core"
+local methods = moon.methods
+
+--- # The module
+--- `local moon = require "moontensor"`. Needs no Python.
+
+--- moon._VERSION
+--- The version, such as `"moontensor 0.1.0"`.
+moon._VERSION = "moontensor 0.1.0"
+
+--- moon.methods
+--- The table of tensor methods. A function put there is a method of every tensor.
+
+-- Errors below name the caller's line and read as Lua's own.
+local function bad_argument(number, name, message)
+  error(("bad argument #%d to '%s' (%s)"):format(number, name, message), 3)
+end
+
+local function is_tensor(value)
+  return moon.is_tensor(value)
+end
+
+local function check_tensor(x, name)
+  if is_tensor(x) then return end
+  error(("bad argument #1 to '%s' (tensor expected, got %s)"):format(name, type(x)), 3)
+end
+
+local function check_dim(x, dim, name)
+  local n = x.ndim
+  if math.type(dim) ~= "integer" then
+    error(("bad argument #1 to '%s' (dimension expected, got %s)"):format(name, type(dim)), 3)
+  end
+  if dim == 0 or dim > n or dim < -n then
+    error(("bad argument #1 to '%s' (dimension %d is out of range 1..%d)"):format(name, dim, n), 3)
+  end
+end
+
+-- ---- composed operators ----
+
+local function clamp(x, low, high, suffix)
+  if low == nil and high == nil then bad_argument(1, "clamp" .. suffix, "a lower or an upper bound expected") end
+  if low ~= nil then x = x["maximum" .. suffix](x, low) end
+  if high ~= nil then x = x["minimum" .. suffix](x, high) end
+  return x
+end
+
+--- x:clamp([low], [high]) -> tensor
+--- The elements, those below `low` raised to it and those above `high` lowered to it; either may be nil.
+function methods.clamp(x, low, high)
+  check_tensor(x, "clamp")
+  return clamp(x, low, high, "")
+end
+
+--- x:clamp_([low], [high]) -> x
+--- As `clamp`, in place.
+function methods.clamp_(x, low, high)
+  check_tensor(x, "clamp_")
+  return clamp(x, low, high, "_")
+end
+
+--- x:norm([dim], [{keepdim=}]) -> tensor
+--- The Euclidean norm: the square root of the sum of squared magnitudes.
+function methods.norm(x, dim, options)
+  check_tensor(x, "norm")
+  local magnitudes = x:abs()
+  return magnitudes:mul(magnitudes):sum(dim, options):sqrt()
+end
+
+--- x:softmax(dim) -> tensor
+--- exp(x) scaled so that it sums to 1 along the dimension; without overflow.
+function methods.softmax(x, dim)
+  check_tensor(x, "softmax")
+  check_dim(x, dim, "softmax")
+  local largest <close> = x:max(dim, {keepdim = true})
+  local result = (x - largest):exp()
+  local total <close> = result:sum(dim, {keepdim = true})
+  return result:div_(total)
+end
+
+--- x:logsumexp(dim, [{keepdim=}]) -> tensor
+--- log(sum(exp(x))) along the dimension; without overflow.
+function methods.logsumexp(x, dim, options)
+  check_tensor(x, "logsumexp")
+  check_dim(x, dim, "logsumexp")
+  local largest = x:max(dim, {keepdim = true})
+  largest = moon.where(largest:isfinite(), largest, 0.0) -- an infinity minus itself is no number
+  local result = (x - largest):exp():sum(dim, {keepdim = true}):log():add(largest)
+  if options and options.keepdim then return result end
+  return result:squeeze(dim)
+end
+
+--- x:outer(y) -> tensor
+--- The matrix of all products of an element of `x` and one of `y`, both 1-d.
+function methods.outer(x, y)
+  check_tensor(x, "outer")
+  if not is_tensor(y) then bad_argument(1, "outer", "tensor expected, got " .. type(y)) end
+  if x.ndim ~= 1 or y.ndim ~= 1 then
+    error(("outer takes two 1-d tensors, got %d-d and %d-d"):format(x.ndim, y.ndim), 2)
+  end
+  return x:unsqueeze(2):mul(y:unsqueeze(1))
+end
+
+for _, name in ipairs {"clamp", "norm", "softmax", "logsumexp", "outer"} do moon[name] = methods[name] end
+
+--- moon.meshgrid(x, y, …) -> tensor, tensor, …
+--- Coordinates of a grid, as torch's with `indexing = "ij"`: of 1-d tensors, read-only views of one shape.
+function moon.meshgrid(...)
+  local axes, shape = {...}, {}
+  for i, axis in ipairs(axes) do
+    if not is_tensor(axis) then bad_argument(i, "meshgrid", "tensor expected, got " .. type(axis)) end
+    if axis.ndim > 1 then bad_argument(i, "meshgrid", ("a %d-d tensor; 1-d expected"):format(axis.ndim)) end
+    shape[i] = axis:numel()
+  end
+  local grids = {}
+  for i, axis in ipairs(axes) do
+    local along = {}
+    for d = 1, #axes do along[d] = d == i and shape[i] or 1 end
+    grids[i] = axis:reshape(along):expand(shape)
+  end
+  return table.unpack(grids)
+end
+
+--- x:summary() -> string
+--- One line: dtype, shape, device, bytes, and the smallest, largest and mean element where there are such.
+function methods.summary(x)
+  check_tensor(x, "summary")
+  local parts = {("%s %s on %s, %d bytes"):format(x.dtype, x.shape, x.device, x:nbytes())}
+  if not x:is_contiguous() then parts[#parts + 1] = "strides " .. x:stride() end
+  if x.readonly then parts[#parts + 1] = "read-only" end
+  if x:numel() > 0 and not x.dtype:find "complex" and x.dtype ~= "bool" then
+    local y = x:astype "float64"
+    parts[#parts + 1] = ("min %.6g, max %.6g, mean %.6g"):format(y:min():item(), y:max():item(), y:mean():item())
+  end
+  return table.concat(parts, ", ")
+end
+
+return moon

@@ -1,0 +1,67 @@
+--- The Python side of the bridge that is better written in Python: source of the module `moontensor`.
+return [==[
+"""moontensor: Lua inside this process. Tensor, LuaError, LuaFunction, Opaque."""
+import re as _re
+import sys as _sys
+
+_ansi = _re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def _error_text(e):
+    import traceback
+    where = getattr(e, "__lua_where__", "")
+    lines = [f"{where} " if where else ""]
+    name = type(e).__qualname__
+    if type(e).__module__ not in ("builtins", "__main__", None):
+        name = f"{type(e).__module__}.{name}"
+    text = str(e)
+    lines[0] += f"{name}: {text}" if text else name
+    hint = getattr(e, "__lua_hint__", None)
+    if hint:
+        lines.append(f"hint: {hint}")
+    if e.__traceback__ is not None:
+        lines.append("Traceback (most recent call last):")
+        lines += [s.rstrip("\n") for s in traceback.format_tb(e.__traceback__)]
+    seen, cause = {id(e)}, e.__cause__ or (None if e.__suppress_context__ else e.__context__)
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        lines.append(f"caused by {type(cause).__qualname__}: {cause}")
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    stack = getattr(e, "__lua_stack__", "")
+    if stack:
+        lines.append("Lua stack traceback:" + stack)
+    return _ansi.sub("", "\n".join(lines))
+
+
+def _start(script):
+    if not _sys.argv or _sys.argv == [""]:
+        _sys.argv = [script or ""]
+
+
+def _capture(f):
+    import contextlib
+    import io
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        f()
+    return out.getvalue()
+
+
+def _enter(context):
+    return type(context).__enter__(context)
+
+
+def _to_exception(value, text):
+    e = LuaError(text)
+    e.value = e._lua_value = value
+    e.traceback = ""
+    return e
+
+
+def _exit(context, error):
+    """__exit__ with a Lua error or a Python exception; True: it is dealt with."""
+    exit = type(context).__exit__
+    if error is None:
+        return bool(exit(context, None, None, None))
+    return bool(exit(context, type(error), error, error.__traceback__))
+]==]

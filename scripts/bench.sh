@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Run inside scripts/env.sh: bench/run.lua with the references that it wants, at the machine's own settings.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# settings that make NumPy slower or faster than a plain installation is
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+case ${MOONTENSOR_PYTHON:-} in
+"$PWD"/.venv/*)
+    "$MOONTENSOR_PYTHON" scripts/requirements.py requirements-bench.txt >/dev/null ||
+        "$MOONTENSOR_PYTHON" -m pip install -q --disable-pip-version-check -r requirements-bench.txt ||
+        echo "bench: lupa is not to be had; its rows stay empty" >&2
+    ;;
+esac
+exec "${LUA:-lua5.4}" bench/run.lua "$@"

@@ -1,0 +1,1 @@
+require "busted.runner" {standalone = false}

@@ -1,0 +1,173 @@
+/* Elementwise operators: one function, bound once for every line of ops.def. */
+#include <string.h>
+#include "binding.h"
+
+/*** # Operators
+Each takes tensors, numbers, booleans and complex values, broadcasts, and promotes as NumPy 2 does; a Lua number is weak: it
+takes the tensor's dtype where it can. `{out = t}` as last argument writes into `t`. The name with an underscore works in
+place: `x:add_(1)`. All are functions of the module too: `moon.sub(1, x)`. The operators `+ - * / // % ^ & | ~` and unary `-`
+and `~` are add, sub, mul, div, floor_divide, remainder, pow, bitwise_and, bitwise_or, bitwise_xor, neg and bitwise_not. `==`
+compares identity, as Lua must have one boolean: `x:eq(y)` compares elements, `moon.equal(x, y)` whole tensors. */
+
+/* may a result of dtype `from` be written into `to`? Not from complex to real, floats to integers, numbers to bools */
+static bool may_cast(moon_dtype from, moon_dtype to) {
+    static const int rank[] = {0, 1, 1, 2, 3}; /* by moon_kind */
+    return rank[moon_dtypes[from].kind] <= rank[moon_dtypes[to].kind];
+}
+
+/* raises unless a result laid out as draft may be written into out */
+static void check_out(lua_State *L, const char *name, const moon_draft *draft, const moon_tensor *out, bool in_place) {
+    char want[200], have[200];
+    const moon_tensor *r = &draft->t;
+    moonl_open(L, out);
+    bool same = r->ndim == out->ndim && memcmp(r->shape, out->shape, (size_t)r->ndim * sizeof(int64_t)) == 0;
+    if (!same) {
+        moon_shape_text(r->ndim, r->shape, want, sizeof want);
+        moon_shape_text(out->ndim, out->shape, have, sizeof have);
+        luaL_error(L,
+                   in_place ? "%s_: the result has shape %s, the tensor to change %s"
+                            : "%s: the result has shape %s, out has %s",
+                   name, want, have);
+    }
+    if (!may_cast((moon_dtype)r->dtype, (moon_dtype)out->dtype)) {
+        luaL_error(L, "%s: a %s result cannot be written into a %s tensor without loss; use x:astype", name,
+                   moon_dtypes[r->dtype].name, moon_dtypes[out->dtype].name);
+    }
+}
+
+void moonl_check_out(lua_State *L, const char *name, const moon_draft *draft, const moon_tensor *out) {
+    check_out(L, name, draft, out, false);
+}
+
+/* the tensor in {out=} at arg, left on the stack; NULL where there is none */
+moon_tensor *moonl_option_out(lua_State *L, int arg) {
+    if (lua_getfield(L, arg, "out") == LUA_TNIL) {
+        lua_pop(L, 1);
+        return NULL;
+    }
+    moon_tensor *out = moonl_test(L, -1);
+    if (out == NULL) luaL_argerror(L, arg, "out= is a tensor");
+    return out;
+}
+
+static void operand(lua_State *L, int arg, moon_operand *out) {
+    out->tensor = moonl_test(L, arg);
+    if (out->tensor) {
+        if (out->tensor->storage == NULL) moonl_bad_tensor(L, arg);
+    } else if (!moonl_test_value(L, arg, &out->value)) {
+        luaL_typeerror(L, arg, "tensor, number, boolean or complex");
+    }
+}
+
+static void reopen(lua_State *L, int n, const moon_operand *in) {
+    for (int i = 0; i < n; i++) {
+        if (in[i].tensor) moonl_open(L, in[i].tensor);
+    }
+}
+
+/* run op over in, into out if given, else into a new tensor that is pushed */
+static void run(lua_State *L, moon_op_id id, int n, const moon_operand *in, const moon_tensor *out, bool in_place) {
+    moon_draft draft;
+    if (moon_op_plan(id, n, in, &draft)) moonl_raise(L);
+    if (out) {
+        check_out(L, moon_ops[id].name, &draft, out, in_place);
+    } else {
+        const moon_tensor *first = in[0].tensor ? in[0].tensor : in[1].tensor;
+        out = moonl_push_alloc(L, &draft, first->storage->device);
+        reopen(L, n, in);
+    }
+    if (moon_op_run(id, n, in, out)) moonl_raise(L);
+}
+
+/* upvalues: metatable, 2 * operator + in place */
+static int call_operator(lua_State *L) {
+    static const char *const names[] = {"out", NULL};
+    lua_Integer code = lua_tointeger(L, MOONL_ID);
+    moon_op_id id = (moon_op_id)(code >> 1);
+    int n = moon_ops[id].arity;
+    moon_operand in[2] = {0};
+    if (code & 1) {
+        moonl_check(L, 1);
+    } else if (n == 2 && moonl_test(L, 1) == NULL && moonl_test(L, 2) == NULL) {
+        return moonl_bad_tensor(L, 1);
+    }
+    for (int i = 0; i < n; i++) operand(L, i + 1, &in[i]);
+    if (n == 1 && in[0].tensor == NULL) return moonl_bad_tensor(L, 1);
+    const moon_tensor *out = NULL;
+    if (code & 1) {
+        out = in[0].tensor;
+        lua_settop(L, n);
+        run(L, id, n, in, out, true);
+        lua_settop(L, 1);
+        return 1;
+    }
+    if (!lua_isnoneornil(L, n + 1)) {
+        luaL_checktype(L, n + 1, LUA_TTABLE);
+        moonl_known_options(L, n + 1, names);
+        out = moonl_option_out(L, n + 1);
+    }
+    run(L, id, n, in, out, false);
+    return 1;
+}
+
+/* ---- metamethods ---- */
+
+/* A Python object on the other side has the say: it converts us. Upvalue 3: the event's name. */
+static int defer(lua_State *L, int other) {
+    const char *event = lua_tostring(L, lua_upvalueindex(3));
+    lua_settop(L, 2);
+    if (lua_type(L, other) == LUA_TUSERDATA && luaL_getmetafield(L, other, event) != LUA_TNIL) {
+        lua_insert(L, 1);
+        lua_call(L, 2, 1);
+        return 1;
+    }
+    return luaL_error(L, "attempt to perform arithmetic (%s) on a tensor and a %s value", event + 2,
+                      luaL_typename(L, other));
+}
+
+static int metamethod(lua_State *L) {
+    moon_op_id id = (moon_op_id)lua_tointeger(L, MOONL_ID);
+    int n = moon_ops[id].arity;
+    moon_operand in[2] = {0};
+    for (int i = 0; i < n; i++) {
+        in[i].tensor = moonl_test(L, i + 1);
+        if (in[i].tensor == NULL && !moonl_test_value(L, i + 1, &in[i].value)) return defer(L, i + 1);
+    }
+    reopen(L, n, in);
+    run(L, id, n, in, NULL, false);
+    return 1;
+}
+
+static const struct {
+    const char *event;
+    moon_op_id id;
+} events[] = {
+    {"__add", MOON_OP_add},        {"__sub", MOON_OP_sub},           {"__mul", MOON_OP_mul},
+    {"__div", MOON_OP_div},        {"__idiv", MOON_OP_floor_divide}, {"__mod", MOON_OP_remainder},
+    {"__pow", MOON_OP_pow},        {"__unm", MOON_OP_neg},           {"__band", MOON_OP_bitwise_and},
+    {"__bor", MOON_OP_bitwise_or}, {"__bxor", MOON_OP_bitwise_xor},  {"__bnot", MOON_OP_bitwise_not},
+};
+
+static void bind(lua_State *L, int table, const char *name, lua_Integer code) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_meta);
+    lua_pushinteger(L, code);
+    lua_pushcclosure(L, call_operator, 2);
+    lua_setfield(L, table, name);
+}
+
+void moonl_open_ops(lua_State *L, int module, int methods, int meta) {
+    for (int id = 0; id < MOON_OP_COUNT; id++) {
+        if (moon_ops[id].class == MOON_REDUCE) continue;
+        bind(L, module, moon_ops[id].name, 2 * id);
+        bind(L, methods, moon_ops[id].name, 2 * id);
+        bind(L, methods, lua_pushfstring(L, "%s_", moon_ops[id].name), 2 * id + 1);
+        lua_pop(L, 1);
+    }
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        lua_pushvalue(L, meta);
+        lua_pushinteger(L, (lua_Integer)events[i].id);
+        lua_pushstring(L, events[i].event);
+        lua_pushcclosure(L, metamethod, 3);
+        lua_setfield(L, meta, events[i].event);
+    }
+}

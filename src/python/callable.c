@@ -1,0 +1,328 @@
+/* Lua values that Python holds: functions as callables, others as moontensor.Opaque.
+
+   A function is a C callable (LuaFunction) behind a thin real Python function, so that it binds as a method and that
+   inspect.signature, copy.deepcopy, functools and torch treat it as one. */
+#include "bridge.h"
+#include <stddef.h>
+
+PyTypeObject *LuaFunctionType, *OpaqueType;
+static PyObject *wrap;      /* make(c): returns def lua(*args): return c(*args) */
+static PyObject *wrap_code; /* the code object that all of them share */
+static PyTypeObject *function_type;
+
+#define HAVE_VECTORCALL (1UL << 11)
+#define MAX_FAST_ARGS 8
+
+typedef struct call {
+    luaref *function;
+    PyObject *const *args;
+    Py_ssize_t n;
+    PyObject *value; /* new reference */
+    thread *thread;
+    bool released;   /* the GIL is let go while Lua runs */
+} call;
+
+static void gil_drop(call *k) {
+    if (!k->released) return;
+    k->thread->gil = false;
+    k->thread->ts = PyEval_SaveThread();
+}
+
+static void gil_back(call *k) {
+    if (!k->released || k->thread->gil) return;
+    PyEval_RestoreThread(k->thread->ts);
+    k->thread->gil = true;
+}
+
+/* results of the Lua function, from index first to the top: None, the value, or a tuple */
+static PyObject *results_to_python(lua_State *L, state *S, int first) {
+    int n = lua_gettop(L) - first + 1;
+    if (n <= 0) Py_RETURN_NONE;
+    if (n == 1) return to_python(L, S, first);
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple != NULL && i < n; i++) {
+        PyObject *item = to_python(L, S, first + i);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static int call_body(lua_State *L) { /* call * */
+    call *k = (call *)lua_touserdata(L, 1);
+    state *S = k->function->S;
+    luaL_checkstack(L, (int)k->n + 8, "too many arguments");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, k->function->ref);
+    for (Py_ssize_t i = 0; i < k->n; i++) push_python(L, S, k->args[i]);
+    gil_drop(k);
+    lua_call(L, (int)k->n, LUA_MULTRET);
+    gil_back(k);
+    k->value = results_to_python(L, S, 2);
+    return 0;
+}
+
+static bool all_scalars(PyObject *const *args, Py_ssize_t n) {
+    if (n > MAX_FAST_ARGS) return false;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyTypeObject *type = Py_TYPE(args[i]);
+        if (type != &PyFloat_Type && type != &PyLong_Type && type != &PyBool_Type && args[i] != Py_None) return false;
+    }
+    return true;
+}
+
+/* Scalars need no allocation in Lua, so only the call itself is protected. */
+static int call_scalars(lua_State *L, call *k, int base) {
+    lua_pushcfunction(L, note_traceback);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, k->function->ref);
+    for (Py_ssize_t i = 0; i < k->n; i++) {
+        if (!push_scalar(L, k->args[i])) { /* an int beyond 64 bits */
+            lua_settop(L, base);
+            return -1;
+        }
+    }
+    gil_drop(k);
+    int status = lua_pcall(L, (int)k->n, LUA_MULTRET, base + 1);
+    gil_back(k);
+    if (status == LUA_OK) k->value = results_to_python(L, k->function->S, base + 2);
+    return status;
+}
+
+/* the innermost Lua stack of S that this thread is in, or NULL on a thread foreign to it */
+static lua_State *current_stack(thread *t, state *S) {
+    for (cross *c = t->top; c != NULL; c = c->prev) {
+        if (c->S == S) return c->L;
+    }
+    return NULL;
+}
+
+static PyObject *call_on(lua_State *L, call *k) {
+    state *S = k->function->S;
+    if (S->nburied != 0 || S->nunref != 0) drain(S, L);
+    if (!lua_checkstack(L, MAX_FAST_ARGS + 8)) return PyErr_NoMemory();
+    int base = lua_gettop(L), status = -1;
+    if (all_scalars(k->args, k->n)) status = call_scalars(L, k, base);
+    if (status < 0) {
+        lua_pushcfunction(L, note_traceback);
+        lua_pushcfunction(L, call_body);
+        lua_pushlightuserdata(L, k);
+        status = lua_pcall(L, 1, 0, base + 1);
+        gil_back(k);
+    }
+    if (status != LUA_OK) {
+        Py_CLEAR(k->value);
+        set_lua_error(L, S);
+    }
+    lua_settop(L, base);
+    return k->value;
+}
+
+static PyObject *refuse(state *S) {
+    PyErr_SetString(LuaError, S->dead || S->closing ? "state closed" : "no Lua stack is free for this thread");
+    return NULL;
+}
+
+static PyObject *call_lua(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    luaref *f = (luaref *)self;
+    state *S = f->S;
+    Py_ssize_t n = (Py_ssize_t)(nargsf & ~VECTORCALL_OFFSET);
+    if (kwnames != NULL && PyTuple_Size(kwnames) > 0) {
+        PyErr_SetString(PyExc_TypeError, "a Lua function takes no keyword arguments; make it with py.kwfunction");
+        return NULL;
+    }
+    thread *t = this_thread();
+    lua_State *L = current_stack(t, S);
+    if (unlikely(S->dead || (S->closing && L == NULL))) return refuse(S);
+    PyThreadState *ts = t->ts;
+    bool gil = t->gil, ours = S->holder == t; /* ours: recursion from a spot that was not parked */
+    t->ts = PyThreadState_Get();
+    t->gil = true;
+    if (ts == NULL) t->foreign = true;
+    PyObject *value = NULL;
+    int got = ours ? 1 : acquire_state(S, t, L == NULL ? S->callback_timeout : -1);
+    if (got <= 0) {
+        if (got < 0) refuse(S);
+        else PyErr_Format(PyExc_TimeoutError, "the thread that runs this Lua state did not call into Python within %d s, so another thread "
+                          "could not call a Lua function (py.init{callback_timeout = …})", (int)S->callback_timeout);
+        t->ts = ts;
+        t->gil = gil;
+        return NULL;
+    }
+    int ref = 0;
+    bool borrowed = L == NULL;
+    if (borrowed) {
+        L = borrow_coroutine(S, &ref);
+        S->borrowers++;
+    }
+    if (L != NULL) {
+        call k = {.function = f, .args = args, .n = n, .thread = t, .released = t->hold == 0};
+        Py_INCREF(self);
+        value = call_on(L, &k);
+        if (borrowed) return_coroutine(S, L, ref);
+        Py_DECREF(self);
+    } else {
+        refuse(S);
+    }
+    if (borrowed) S->borrowers--;
+    if (!ours) hand_over(S);
+    t->ts = ts;
+    t->gil = gil;
+    return value;
+}
+
+static PyObject *call_slow(PyObject *self, PyObject *args, PyObject *kwargs) {
+    if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "a Lua function takes no keyword arguments; make it with py.kwfunction");
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_Size(args);
+    PyObject *fast[MAX_FAST_ARGS], **items = fast;
+    if (n > MAX_FAST_ARGS) {
+        items = (PyObject **)PyMem_Malloc((size_t)n * sizeof *items);
+        if (items == NULL) return PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(args, i);
+    PyObject *value = call_lua(self, items, (size_t)n, NULL);
+    if (items != fast) PyMem_Free(items);
+    return value;
+}
+
+/* ---- lifetime ---- */
+
+PyObject *new_luaref(lua_State *L, state *S, PyTypeObject *type, int i) {
+    lua_pushvalue(L, i);
+    int ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    luaref *r = PyObject_New(luaref, type);
+    if (r == NULL) {
+        luaL_unref(L, LUA_REGISTRYINDEX, ref);
+        return NULL;
+    }
+    r->vectorcall = call_lua;
+    r->S = S;
+    r->ref = ref;
+    S->refs++;
+    atomic_fetch_add_explicit(&live_callables, 1, memory_order_relaxed);
+    return (PyObject *)r;
+}
+
+/* Any thread, with the GIL; never enters Lua. */
+static void luaref_dealloc(PyObject *self) {
+    luaref *r = (luaref *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (!r->S->dead) queue_unref(r->S, r->ref);
+    state_decref(r->S);
+    atomic_fetch_sub_explicit(&live_callables, 1, memory_order_relaxed);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *no_pickle(PyObject *self, PyObject *unused) {
+    (void)unused;
+    (void)self;
+    PyErr_SetString(PyExc_TypeError, "cannot pickle a Lua value: it lives in one Lua state of one process");
+    return NULL;
+}
+
+static PyObject *same_object(PyObject *self, PyObject *unused) { /* copies of a Lua value are the value */
+    (void)unused;
+    Py_INCREF(self);
+    return self;
+}
+
+static PyMethodDef luaref_methods[] = {
+    {"__reduce__", no_pickle, METH_NOARGS, NULL},
+    {"__copy__", same_object, METH_NOARGS, NULL},
+    {"__deepcopy__", same_object, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* structmember.h is outside the limited API; these are its ABI */
+typedef struct member_def {
+    const char *name;
+    int type;
+    Py_ssize_t offset;
+    int flags;
+    const char *doc;
+} member_def;
+enum { T_PYSSIZET_ = 19, READONLY_ = 1 };
+static member_def vectorcall_member[] = {{"__vectorcalloffset__", T_PYSSIZET_, offsetof(luaref, vectorcall), READONLY_, NULL}, {NULL, 0, 0, 0, NULL}};
+
+static PyType_Slot function_slots[] = {
+    {Py_tp_call, (void *)call_slow},
+    {Py_tp_dealloc, (void *)luaref_dealloc},
+    {Py_tp_members, vectorcall_member},
+    {Py_tp_methods, luaref_methods},
+    {Py_tp_doc, (void *)"A Lua function, callable from Python."},
+    {0, NULL},
+};
+static PyType_Spec function_spec = {"moontensor.LuaFunction", sizeof(luaref), 0, Py_TPFLAGS_DEFAULT | HAVE_VECTORCALL, function_slots};
+
+static PyType_Slot opaque_slots[] = {
+    {Py_tp_dealloc, (void *)luaref_dealloc},
+    {Py_tp_methods, luaref_methods},
+    {Py_tp_doc, (void *)"A Lua value that Python passes around untouched."},
+    {0, NULL},
+};
+static PyType_Spec opaque_spec = {"moontensor.Opaque", sizeof(luaref), 0, Py_TPFLAGS_DEFAULT, opaque_slots};
+
+static const char wrap_source[] =
+    "def make(c):\n"
+    "    def lua(*args):\n"
+    "        return c(*args)\n"
+    "    return lua\n"
+    "code = make(None).__code__\n";
+
+int init_callables(PyObject *module) {
+    LuaFunctionType = (PyTypeObject *)PyType_FromSpec(&function_spec);
+    OpaqueType = (PyTypeObject *)PyType_FromSpec(&opaque_spec);
+    if (LuaFunctionType == NULL || OpaqueType == NULL) return -1;
+    if (PyModule_AddObjectRef(module, "LuaFunction", (PyObject *)LuaFunctionType) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "Opaque", (PyObject *)OpaqueType) < 0) return -1;
+    PyObject *names = PyDict_New(), *code = Py_CompileString(wrap_source, "<moontensor>", Py_file_input);
+    PyObject *done = names && code ? PyEval_EvalCode(code, names, names) : NULL;
+    if (done != NULL) {
+        wrap = PyDict_GetItemString(names, "make");
+        wrap_code = PyDict_GetItemString(names, "code");
+        Py_XINCREF(wrap);
+        Py_XINCREF(wrap_code);
+    }
+    Py_XDECREF(names);
+    Py_XDECREF(code);
+    Py_XDECREF(done);
+    if (wrap == NULL || wrap_code == NULL) return -1;
+    function_type = Py_TYPE(wrap);
+    return 0;
+}
+
+/* the content of the one cell of a function's closure; borrowed from the function */
+static luaref *unwrap(PyObject *function) {
+    static PyObject *names[3];
+    for (int i = 0; i < 3; i++) {
+        static const char *const text[] = {"__code__", "__closure__", "cell_contents"};
+        if (names[i] == NULL) names[i] = PyUnicode_InternFromString(text[i]);
+        if (names[i] == NULL) return NULL;
+    }
+    PyObject *code = PyObject_GetAttr(function, names[0]);
+    Py_XDECREF(code); /* the function holds it */
+    if (code != wrap_code) return NULL;
+    PyObject *closure = PyObject_GetAttr(function, names[1]);
+    PyObject *cell = closure != NULL ? PyTuple_GetItem(closure, 0) : NULL;
+    PyObject *inner = cell != NULL ? PyObject_GetAttr(cell, names[2]) : NULL;
+    bool ours = inner != NULL && Py_TYPE(inner) == LuaFunctionType;
+    Py_XDECREF(inner); /* the cell holds it */
+    Py_XDECREF(closure);
+    return ours ? (luaref *)inner : NULL;
+}
+
+luaref *find_luaref(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    if (type == LuaFunctionType || type == OpaqueType) return (luaref *)o;
+    if (likely(type != function_type)) return NULL;
+    luaref *r = unwrap(o);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return r;
+}
+
+PyObject *wrap_function(PyObject *luafunction) {
+    PyObject *f = PyObject_CallFunctionObjArgs(wrap, luafunction, NULL);
+    Py_DECREF(luafunction);
+    return f;
+}

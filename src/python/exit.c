@@ -1,0 +1,141 @@
+/* The end of Lua states and of the process. Python is never finalized by us: its exit work (join its non-daemon threads, run its
+   atexit callbacks, flush its streams) is done once, when the last Lua state closes or in os.exit; what comes later is inert. */
+#include "bridge.h"
+#include <stdlib.h>
+#include <time.h>
+
+bool is_shut, host_exits;
+state *states;
+
+static void call_if_loaded(const char *module, const char *function) {
+    PyObject *m = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+    if (m == NULL) return;
+    PyObject *r = PyObject_CallMethod(m, function, NULL);
+    if (r == NULL) PyErr_Print();
+    Py_XDECREF(r);
+}
+
+static void flush(const char *stream) {
+    PyObject *f = PySys_GetObject(stream);
+    if (f == NULL || f == Py_None) return;
+    PyObject *r = PyObject_CallMethod(f, "flush", NULL);
+    if (r == NULL) PyErr_Clear();
+    Py_XDECREF(r);
+}
+
+/* Python's own _shutdown would join the very thread that called os.exit */
+static const char join_others[] =
+    "import threading as _t\n"
+    "for _x in _t.enumerate():\n"
+    "    if _x is not _t.current_thread() and _x is not _t.main_thread() and not _x.daemon: _x.join()\n";
+
+static void join_threads(void) {
+    if (this_thread() == main_thread) {
+        call_if_loaded("threading", "_shutdown");
+        return;
+    }
+    PyObject *names = PyDict_New(), *code = Py_CompileString(join_others, "<moontensor>", Py_file_input);
+    PyObject *r = names && code ? PyEval_EvalCode(code, names, names) : NULL;
+    if (r == NULL) PyErr_Print();
+    Py_XDECREF(names);
+    Py_XDECREF(code);
+    Py_XDECREF(r);
+}
+
+/* In the C library's exit: no Python thread runs any more while the statics of torch and others are taken down. Registered
+   when the exit work is done, so it comes before all that was registered earlier. */
+static void stop_the_world(void) {
+    thread *t = this_thread();
+    if (!is_shut || t->gil) return;
+    if (t->ts == NULL) thread_needs_state(t);
+    PyEval_RestoreThread(t->ts);
+    t->gil = true;
+}
+
+static void exit_work(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    join_threads();
+    PyObject *atexit_module = PyImport_ImportModule("atexit");
+    if (atexit_module != NULL) call_if_loaded("atexit", "_run_exitfuncs");
+    else PyErr_Clear();
+    Py_XDECREF(atexit_module);
+    flush("stdout");
+    flush("stderr");
+    PyErr_Restore(type, value, traceback);
+}
+
+/* S: the Lua state this thread runs, lent meanwhile, for Python's threads may need it; or NULL */
+static void shut_down_from(state *S) {
+    if (is_shut || !we_initialized || getpid() != main_pid) return;
+    thread *t = this_thread();
+    if (t->ts == NULL) thread_needs_state(t);
+    bool had = t->gil;
+    if (!had) {
+        PyEval_RestoreThread(t->ts);
+        t->gil = true;
+    }
+    bool lent = S != NULL && S->holder == t;
+    if (lent) hand_over(S);
+    exit_work();
+    if (lent) acquire_state(S, t, -1);
+    is_shut = true;
+    if (!had) {
+        t->gil = false;
+        PyEval_SaveThread();
+    }
+    atexit(stop_the_world);
+}
+
+void shut_down(state *S) {
+    shut_down_from(S);
+}
+
+static void wait_for_borrowers(state *S, thread *t) {
+    for (int ms = 0; S->borrowers != 0 && ms < (int)(1000 * S->callback_timeout); ms++) {
+        hand_over(S);
+        PyThreadState *ts = PyEval_SaveThread();
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        PyEval_RestoreThread(ts);
+        acquire_state(S, t, -1);
+    }
+}
+
+static bool is_last(state *S) {
+    return states == S && S->next == NULL;
+}
+
+/* lua_close: finalizer of the state's sentinel, which runs after those of all proxies */
+int close_state(lua_State *L) {
+    state **box = (state **)lua_touserdata(L, 1), *S = *box;
+    if (S == NULL) return 0;
+    *box = NULL;
+    thread *t = this_thread();
+    if (t->ts == NULL) thread_needs_state(t);
+    bool had = t->gil;
+    if (!had) {
+        PyEval_RestoreThread(t->ts);
+        t->gil = true;
+    }
+    S->holder = t;
+    if (!host_exits && is_last(S)) shut_down_from(S);
+    S->closing = true;
+    if (!is_shut) wait_for_borrowers(S, t);
+    drain(S, L);
+    S->dead = true;
+    close_waiters(S);
+    for (state **p = &states; *p != NULL; p = &(*p)->next) {
+        if (*p == S) {
+            *p = S->next;
+            break;
+        }
+    }
+    close_methods(S);
+    S->main = NULL;
+    state_decref(S);
+    if (!had) {
+        t->gil = false;
+        PyEval_SaveThread();
+    }
+    return 0;
+}

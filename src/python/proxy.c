@@ -1,0 +1,329 @@
+/* The metatable of proxies: attributes and items, calls, operators. */
+#include "bridge.h"
+#include <string.h>
+
+/* ---- keys ---- */
+
+/* {a, b, step} and {} inside an index are slices, with Python's own half-open meaning */
+static PyObject *slice_of_table(lua_State *L, state *S, int t) {
+    size_t n = lua_rawlen(L, t);
+    if (n > 3) return conversion_error("a slice has at most 3 parts, {first, past, step}; this one has %zd", (Py_ssize_t)n);
+    PyObject *part[3] = {NULL, NULL, NULL}, *slice = NULL;
+    size_t i = 0;
+    for (; i < n; i++) {
+        lua_rawgeti(L, t, (lua_Integer)i + 1);
+        part[i] = to_python(L, S, -1);
+        lua_pop(L, 1);
+        if (part[i] == NULL) break;
+    }
+    if (i == n) slice = PySlice_New(part[0], part[1], part[2]);
+    for (i = 0; i < 3; i++) Py_XDECREF(part[i]);
+    return slice;
+}
+
+/* One element of a table index, at the top of the stack. */
+static PyObject *key_part(lua_State *L, state *S) {
+    if (lua_type(L, -1) == LUA_TTABLE) {
+        if (!lua_getmetatable(L, -1)) return slice_of_table(L, S, lua_gettop(L));
+        lua_pop(L, 1);
+    }
+    return to_python(L, S, -1);
+}
+
+/* obj[{k}] is item k, obj[{a, b}] is item (a, b) */
+static PyObject *key_of_table(lua_State *L, state *S, int t) {
+    Py_ssize_t n = (Py_ssize_t)lua_rawlen(L, t);
+    int top = lua_gettop(L);
+    if (n == 0) return PySlice_New(NULL, NULL, NULL);
+    PyObject *tuple = n > 1 ? PyTuple_New(n) : NULL;
+    if (n > 1 && tuple == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        lua_rawgeti(L, t, (lua_Integer)i + 1);
+        PyObject *part = key_part(L, S);
+        lua_settop(L, top);
+        if (part == NULL) {
+            Py_XDECREF(tuple);
+            return NULL;
+        }
+        if (tuple == NULL) return part;
+        if (PyTuple_SetItem(tuple, i, part) < 0) {
+            Py_DECREF(tuple);
+            return NULL;
+        }
+    }
+    return tuple;
+}
+
+PyObject *key_to_python(lua_State *L, state *S, int i) {
+    if (!lua_checkstack(L, 8)) return PyErr_NoMemory();
+    if (lua_type(L, i) == LUA_TTABLE) return key_of_table(L, S, i);
+    return to_python(L, S, i);
+}
+
+/* ---- attributes and items ---- */
+
+static PyObject *strip_underscore(PyObject *name) {
+    Py_ssize_t n;
+    const char *s = PyUnicode_AsUTF8AndSize(name, &n);
+    return s ? PyUnicode_FromStringAndSize(s, n - 1) : NULL;
+}
+
+/* an attribute called `end_` first, then Python's `end` */
+static PyObject *get_attribute(PyObject *o, PyObject *name, bool keyword) {
+    PyObject *value = PyObject_GetAttr(o, name);
+    if (value != NULL || !keyword || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+    PyErr_Clear();
+    PyObject *plain = strip_underscore(name);
+    value = plain ? PyObject_GetAttr(o, plain) : NULL;
+    Py_XDECREF(plain);
+    return value;
+}
+
+/* Lua users write t.key for items: where that is what they missed, say so */
+static void add_item_hint(PyObject *o, PyObject *name) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError) || !(PyDict_Check(o) || PyObject_HasAttrString(o, "keys"))) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *hint = PyUnicode_FromFormat("items are read with obj[{\"%U\"}] or obj:get(\"%U\")", name, name);
+    if (hint == NULL || PyObject_SetAttrString(value, "__lua_hint__", hint) < 0) PyErr_Clear();
+    Py_XDECREF(hint);
+    PyErr_Restore(type, value, traceback);
+}
+
+static int index_attribute(lua_State *L, state *S, proxy *p) {
+    cross c;
+    enter(L, S, &c);
+    bool keyword = false, learnt = false;
+    PyObject *o = p->o, *value = NULL, *name = attribute_name(L, 2, &keyword);
+    Py_INCREF(o);
+    if (name != NULL) {
+        UNLOCKED(&c, value = get_attribute(o, name, keyword));
+        if (value == NULL) add_item_hint(o, name);
+        else if (!keyword) learnt = learn_method(L, S, o, 2, name, value);
+    }
+    Py_XDECREF(name);
+    Py_DECREF(o);
+    if (learnt) {
+        Py_DECREF(value);
+        leave(&c);
+        if (p->o != NULL && push_known_method(L, S, p, 2)) return 1;
+        return luaL_error(L, "python object was closed while it was read");
+    }
+    return result(L, &c, value);
+}
+
+static int proxy_index(lua_State *L) {
+    state *S = STATE(L);
+    proxy *p = to_proxy(L, 1);
+    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
+    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
+    bool text = lua_type(L, 2) == LUA_TSTRING;
+    if (text && push_known_method(L, S, p, 2)) return 1;
+    READY(L, S);
+    if (text) return index_attribute(L, S, p);
+    cross c;
+    enter(L, S, &c);
+    PyObject *o = p->o, *value = NULL, *key = key_to_python(L, S, 2);
+    Py_INCREF(o);
+    if (key != NULL) UNLOCKED(&c, value = PyObject_GetItem(o, key));
+    Py_XDECREF(key);
+    Py_DECREF(o);
+    return result(L, &c, value);
+}
+
+static int set_attribute(PyObject *o, PyObject *name, PyObject *value, bool keyword) {
+    if (!keyword) return PyObject_SetAttr(o, name, value);
+    PyObject *plain = strip_underscore(name);
+    int failed = plain ? PyObject_SetAttr(o, plain, value) : -1;
+    Py_XDECREF(plain);
+    return failed;
+}
+
+static int proxy_newindex(lua_State *L) {
+    state *S = STATE(L);
+    proxy *p = to_proxy(L, 1);
+    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
+    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    bool text = lua_type(L, 2) == LUA_TSTRING, keyword = false;
+    PyObject *o = p->o;
+    Py_INCREF(o);
+    PyObject *key = text ? attribute_name(L, 2, &keyword) : key_to_python(L, S, 2);
+    PyObject *value = key ? to_python(L, S, 3) : NULL;
+    int failed = -1;
+    if (value != NULL) {
+        UNLOCKED(&c, failed = text ? set_attribute(o, key, value, keyword) : PyObject_SetItem(o, key, value));
+        if (text) forget_method(L, S, o, 2);
+    }
+    UNLOCKED(&c, Py_XDECREF(value));
+    Py_XDECREF(key);
+    Py_DECREF(o);
+    return result_none(L, &c, failed);
+}
+
+static int proxy_call(lua_State *L) {
+    state *S = STATE(L);
+    proxy *p = to_proxy(L, 1);
+    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
+    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    Py_INCREF(p->o);
+    return call_python(L, &c, p->o, 2);
+}
+
+/* ---- text ---- */
+
+/* an exception shows where Lua called, what went wrong, Python's traceback and Lua's stack (error_text in the prelude) */
+static PyObject *error_text;
+
+PyObject *text_of(PyObject *o) {
+    if (!PyExceptionInstance_Check(o)) return PyObject_Str(o);
+    if (error_text == NULL) {
+        PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "moontensor");
+        error_text = module ? PyObject_GetAttrString(module, "_error_text") : NULL;
+        if (error_text == NULL) {
+            PyErr_Clear();
+            return PyObject_Str(o);
+        }
+    }
+    return PyObject_CallFunctionObjArgs(error_text, o, NULL);
+}
+
+static int proxy_tostring(lua_State *L) {
+    state *S = STATE(L);
+    proxy *p = to_proxy(L, 1);
+    if (p == NULL) return luaL_typeerror(L, 1, "python object");
+    if (p->o == NULL) {
+        lua_pushliteral(L, "python object (closed)");
+        return 1;
+    }
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    PyObject *o = p->o, *text = NULL;
+    Py_INCREF(o);
+    UNLOCKED(&c, text = text_of(o));
+    UNLOCKED(&c, Py_DECREF(o));
+    return result(L, &c, text);
+}
+
+static int proxy_concat(lua_State *L) {
+    if (lua_type(L, 1) != LUA_TSTRING && lua_type(L, 2) != LUA_TSTRING) {
+        return luaL_error(L, "attempt to concatenate two python objects; use a + b, or tostring(a) .. tostring(b)");
+    }
+    luaL_tolstring(L, 1, NULL);
+    luaL_tolstring(L, 2, NULL);
+    lua_concat(L, 2);
+    return 1;
+}
+
+/* ---- operators ---- */
+
+typedef PyObject *(*binary)(PyObject *, PyObject *);
+
+static PyObject *power(PyObject *a, PyObject *b) {
+    return PyNumber_Power(a, b, Py_None);
+}
+
+static int apply(lua_State *L, binary f) {
+    state *S = STATE(L);
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
+    if (b != NULL) UNLOCKED(&c, value = f(a, b));
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return result(L, &c, value);
+}
+
+#define OPERATOR(name, f) \
+    static int name(lua_State *L) { return apply(L, f); }
+OPERATOR(proxy_add, PyNumber_Add)
+OPERATOR(proxy_sub, PyNumber_Subtract)
+OPERATOR(proxy_mul, PyNumber_Multiply)
+OPERATOR(proxy_div, PyNumber_TrueDivide)
+OPERATOR(proxy_idiv, PyNumber_FloorDivide)
+OPERATOR(proxy_mod, PyNumber_Remainder)
+OPERATOR(proxy_pow, power)
+OPERATOR(proxy_band, PyNumber_And)
+OPERATOR(proxy_bor, PyNumber_Or)
+OPERATOR(proxy_bxor, PyNumber_Xor)
+OPERATOR(proxy_shl, PyNumber_Lshift)
+OPERATOR(proxy_shr, PyNumber_Rshift)
+
+static int apply_unary(lua_State *L, PyObject *(*f)(PyObject *)) {
+    state *S = STATE(L);
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    PyObject *a = to_python(L, S, 1), *value = NULL;
+    if (a != NULL) UNLOCKED(&c, value = f(a));
+    Py_XDECREF(a);
+    return result(L, &c, value);
+}
+static int proxy_unm(lua_State *L) { return apply_unary(L, PyNumber_Negative); }
+static int proxy_bnot(lua_State *L) { return apply_unary(L, PyNumber_Invert); }
+
+static int proxy_len(lua_State *L) {
+    state *S = STATE(L);
+    check_proxy(L, 1);
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    PyObject *o = to_proxy(L, 1)->o;
+    Py_INCREF(o);
+    Py_ssize_t n = -1;
+    UNLOCKED(&c, n = PyObject_Size(o));
+    Py_DECREF(o);
+    if (n < 0) return result_error(L, &c);
+    leave(&c);
+    lua_pushinteger(L, n);
+    return 1;
+}
+
+/* identity first: one object is equal to itself, whatever its __eq__ says (NaN, arrays) */
+static int compare(lua_State *L, int op) {
+    state *S = STATE(L);
+    proxy *p = to_proxy(L, 1), *q = to_proxy(L, 2);
+    if (op == Py_EQ && p != NULL && q != NULL && p->o == q->o) {
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    if (op == Py_EQ && ((p != NULL && p->o == NULL) || (q != NULL && q->o == NULL))) {
+        lua_pushboolean(L, 0);
+        return 1;
+    }
+    READY(L, S);
+    cross c;
+    enter(L, S, &c);
+    PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL;
+    int truth = -1;
+    if (b != NULL) UNLOCKED(&c, truth = PyObject_RichCompareBool(a, b, op));
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    if (truth < 0) return result_error(L, &c);
+    leave(&c);
+    lua_pushboolean(L, truth);
+    return 1;
+}
+static int proxy_eq(lua_State *L) { return compare(L, Py_EQ); }
+static int proxy_lt(lua_State *L) { return compare(L, Py_LT); }
+static int proxy_le(lua_State *L) { return compare(L, Py_LE); }
+
+void open_proxies(lua_State *L, state *S) {
+    static const luaL_Reg metamethods[] = {
+        {"__index", proxy_index}, {"__newindex", proxy_newindex}, {"__call", proxy_call}, {"__tostring", proxy_tostring},
+        {"__concat", proxy_concat}, {"__len", proxy_len}, {"__eq", proxy_eq}, {"__lt", proxy_lt}, {"__le", proxy_le},
+        {"__add", proxy_add}, {"__sub", proxy_sub}, {"__mul", proxy_mul}, {"__div", proxy_div}, {"__idiv", proxy_idiv},
+        {"__mod", proxy_mod}, {"__pow", proxy_pow}, {"__band", proxy_band}, {"__bor", proxy_bor}, {"__bxor", proxy_bxor},
+        {"__shl", proxy_shl}, {"__shr", proxy_shr}, {"__unm", proxy_unm}, {"__bnot", proxy_bnot}, {NULL, NULL}};
+    new_proxy_metatable(L, S);
+    set_functions(L, S, metamethods);
+    lua_pop(L, 1);
+}
