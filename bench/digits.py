@@ -50,6 +50,7 @@ class Run:
 
 
 def main(epochs):
+    torch.set_num_threads(1)
     train_x, train_y, test_x, test_y = data()
     results = []
     for seed in (1, 2, 3):

@@ -44,6 +44,8 @@ end
 ---Run ours and theirs in turns. Returns both medians and the median of the rounds' ratios.
 local function compare(ours, theirs, n, rounds)
   local a, b, ratios = {}, {}, {}
+  collectgarbage() -- a row pays for its own garbage alone
+  collectgarbage()
   ours(n)
   theirs(n)
   for round = 1, rounds do
@@ -242,7 +244,7 @@ end
 local function write_results(path)
   local out = assert(io.open(path, "w"))
   local platform = py.import "platform"
-  out:write("# Results of `make bench`\n\n", ("%s. %s, CPython %s, torch %s, NumPy %s, moontensor %s. %s.\n\n"):format(
+  out:write("# Results of `make bench`\n\n", ("%s. %s, CPython %s, torch %s, NumPy %s, %s. %s.\n\n"):format(
     machine(), _VERSION, platform.python_version(), torch.__version__, py.import "numpy".__version__, moon._VERSION,
     os.date "!%Y-%m-%d"))
   out:write("Ratio: ours over the reference's, the median of ", ROUNDS, " rounds in which both took turns; lower is ",

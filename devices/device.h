@@ -8,8 +8,8 @@
 #include "../src/core/ops.h"
 
 typedef struct moon_backend {
-    const char *name;  /* "cpu", as torch spells it */
-    int32_t dl_type;   /* DLPack's device type */
+    const char *name; /* "cpu", as torch spells it */
+    int32_t dl_type;  /* DLPack's device type */
 
     /* is it there? Called once, lazily; on failure the error record says why */
     moon_status (*probe)(void);
@@ -19,16 +19,18 @@ typedef struct moon_backend {
     /* ---- storage ---- */
     /* nbytes > 0 bytes for `s`: sets handle, and host where the CPU may touch them. 64-byte aligned on the host */
     moon_status (*alloc)(moon_device *device, size_t nbytes, moon_storage *s);
-    void (*release)(moon_storage *s); /* of own memory; any thread */
-    moon_status (*upload)(moon_storage *to, size_t offset, const void *from, size_t n);   /* source reusable on return */
-    moon_status (*download)(void *to, moon_storage *from, size_t offset, size_t n);       /* complete on return */
+    void (*release)(moon_storage *s);                                                   /* of own memory; any thread */
+    moon_status (*upload)(moon_storage *to, size_t offset, const void *from, size_t n); /* source reusable on return */
+    moon_status (*download)(void *to, moon_storage *from, size_t offset, size_t n);     /* complete on return */
 
-    /* ---- whole tensors, all on this device; layouts are checked and disjoint ---- */
+    /* ---- whole tensors, all on this device; layouts are checked. Operands have the output's shape, with stride 0 where they
+       are broadcast, and overlap it not at all or element for element. A weak scalar is an operand whose strides are all 0
+       and whose storage has no device: its bytes, in the compute dtype, are on the host ---- */
     moon_status (*copy)(const moon_tensor *to, const moon_tensor *from); /* same shape, strided, casting */
     moon_status (*fill)(const moon_tensor *to, const void *element);     /* element: one value in to's dtype */
     moon_status (*elementwise)(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in);
-    moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);           /* optional */
-    moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);              /* optional */
+    moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
+    moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);    /* optional */
 
     /* ---- order: optional where all work is done on return ---- */
     moon_status (*synchronize)(moon_device *device);
@@ -45,8 +47,8 @@ typedef struct moon_backend {
 struct moon_device {
     const moon_backend *backend;
     int index;
-    char name[24];  /* "cpu", "cuda:0" */
-    void *state;    /* the backend's own */
+    char name[24]; /* "cpu", "cuda:0" */
+    void *state;   /* the backend's own */
 };
 
 /* "cpu", "cuda:0", "cuda" (its first), "mps" (alias "metal"); unknown names and missing devices fail with the reason */

@@ -107,13 +107,11 @@ moon_status moon_device_from_dl(moon_dl_device dl, moon_device **out) {
         snprintf(reason, sizeof reason, "%s", moon_error_message());
         return moon_fail(MOON_EDEVICE, "tensor is on %s:%d; %s", table[b].backend->name, (int)dl.id, reason);
     }
-    return moon_fail(MOON_EDEVICE, "tensor is on a device of DLPack type %d, id %d, that moontensor does not know",
-                     (int)dl.type, (int)dl.id);
+    return moon_fail(MOON_EDEVICE, "tensor is on a device of DLPack type %d, id %d, that moontensor does not know", (int)dl.type,
+                     (int)dl.id);
 }
 
-moon_dl_device moon_device_to_dl(const moon_device *device) {
-    return (moon_dl_device){device->backend->dl_type, device->index};
-}
+moon_dl_device moon_device_to_dl(const moon_device *device) { return (moon_dl_device){device->backend->dl_type, device->index}; }
 
 bool moon_backend_info(int i, const char **name, int *count, const char **reason) {
     if (i < 0 || i >= BACKENDS) return false;

@@ -17,6 +17,8 @@ checkout=$scratch/checkout
 mkdir -p "$checkout"
 tar -c --exclude=./.git --exclude=./.venv --exclude=./build --exclude=./out . | tar -x -C "$checkout"
 
+headers=$(make -s --eval 'where: ; @echo $(LUA_INCDIR)' where)
+
 # a PATH with everything but Python
 nopy=$scratch/bin
 mkdir "$nopy"
@@ -25,7 +27,8 @@ for dir in /usr/local/bin /usr/bin /bin; do
 done
 
 rock() { # rock TREE ROCKSPEC [NAME=VALUE...]
-    (cd "$checkout" && env "${@:3}" luarocks --lua-version=5.4 make --tree="$1" "rockspec/$2") >"$1.log" 2>&1 || {
+    # LuaRocks looks for headers beside the lua that it finds on PATH, which may be a link here
+    (cd "$checkout" && env "${@:3}" luarocks --lua-version=5.4 LUA_INCDIR="$headers" make --tree="$1" "rockspec/$2") >"$1.log" 2>&1 || {
         cat "$1.log"
         return 1
     }

@@ -4,16 +4,15 @@
 # Each stage prints lines "N passed, N failed, N skipped"; one that exits non-zero without a failure counts as one.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-export BUILD=${BUILD:-build}
-logs=$BUILD/test
+logs=${BUILD:-build}/test
 mkdir -p "$logs"
 
 build() {
-    make --no-print-directory -j"$(nproc)" all && echo "1 passed, 0 failed, 0 skipped"
+    make --no-print-directory -s -j"$(nproc)" all && echo "1 passed, 0 failed, 0 skipped"
 }
 specs() { scripts/env.sh scripts/busted.sh; }
-c() { make --no-print-directory -C spec/c test; }
-c_asan() { make --no-print-directory -C spec/c asan; }
+c() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c test; }
+c_asan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c asan; }
 lint() { scripts/lint.sh; }
 asan() { scripts/check_asan.sh; }
 symbols() { scripts/check_symbols.sh; }

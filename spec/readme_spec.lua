@@ -58,7 +58,7 @@ describe("README", function()
 
   for i, block in ipairs(blocks) do
     it(("block at line %d prints what stands beneath it"):format(block.line), function()
-      assert(outputs[i], failure)
+      assert(outputs[i], i == 1 + #outputs and failure or "an earlier block failed")
       local function trimmed(text) return (("\n" .. text):gsub("[ \t]+\n", "\n"):gsub("%s+$", "")) end
       assert.equal(trimmed(block.output or ""), trimmed(outputs[i]))
     end)

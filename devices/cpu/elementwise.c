@@ -9,15 +9,15 @@
 enum { CHUNK = 512, WIDEST = 16 };
 
 typedef struct operand {
-    size_t size;    /* of an element in memory */
-    moon_cast cast; /* to the loop's dtype, or from it; NULL if it is that already */
+    size_t size;     /* of an element in memory */
+    moon_cast cast;  /* to the loop's dtype, or from it; NULL if it is that already */
+    moon_cast round; /* before that, to a compute dtype narrower than the loop's; NULL if it is that already */
 } operand;
 
 typedef struct loop_context {
     moon_loop loop;
     int inputs;
     operand out, in[2];
-    size_t loop_size, result_size; /* of the loop's operands and of its results */
 } loop_context;
 
 /* results have the loop's dtype but for truth values and the magnitudes of complex numbers */
@@ -31,18 +31,18 @@ typedef struct buffers {
     char in[2][CHUNK * WIDEST] __attribute__((aligned(64)));
     char out[CHUNK * WIDEST] __attribute__((aligned(64)));
     char raw[CHUNK * WIDEST] __attribute__((aligned(64)));
+    char rounded[CHUNK * 2] __attribute__((aligned(64)));
 } buffers;
 
 /* n elements of an operand, packed and in the loop's dtype: in place or in buffer */
-static const char *load(const operand *o, const char *at, int64_t step, int64_t n, char *buffer, char *raw) {
-    if (step == (int64_t)o->size) {
-        if (o->cast == NULL) return at;
-        o->cast(buffer, at, n);
-        return buffer;
+static const char *load(const operand *o, const char *at, int64_t step, int64_t n, char *buffer, buffers *b) {
+    if (step != (int64_t)o->size) {
+        moon_gather(o->cast ? b->raw : buffer, at, step, n, o->size);
+        at = o->cast ? b->raw : buffer;
     }
-    moon_gather(o->cast ? raw : buffer, at, step, n, o->size);
-    if (o->cast) o->cast(buffer, raw, n);
-    return buffer;
+    if (o->round) o->round(b->rounded, at, n), at = b->rounded;
+    if (o->cast) o->cast(buffer, at, n), at = buffer;
+    return at;
 }
 
 static void store(const operand *o, char *at, int64_t step, int64_t n, const char *results, char *raw) {
@@ -65,13 +65,13 @@ static void buffered_run(const loop_context *c, char *const *at, const int64_t *
         if (step[k + 1] != 0) continue;
         /* converted once; two operands that stay would be one element only */
         advance[k] = k == 1 && advance[0] == 0;
-        source[k] = load(&c->in[k], at[k + 1], 0, advance[k] && n > 1 ? n < CHUNK ? n : CHUNK : 1, b.in[k], b.raw);
+        source[k] = load(&c->in[k], at[k + 1], 0, advance[k] && n > 1 ? n < CHUNK ? n : CHUNK : 1, b.in[k], &b);
     }
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
         for (int k = 0; k < c->inputs; k++) {
             if (step[k + 1] == 0) continue;
-            source[k] = load(&c->in[k], at[k + 1] + i * step[k + 1], step[k + 1], m, b.in[k], b.raw);
+            source[k] = load(&c->in[k], at[k + 1] + i * step[k + 1], step[k + 1], m, b.in[k], &b);
         }
         char *to = at[0] + i * step[0];
         c->loop(direct ? to : b.out, source[0], source[1], advance[0], advance[1], m);
@@ -95,17 +95,47 @@ static void loop_run(void *context, char *const *at, const int64_t *step, int64_
     c->loop(at[0], at[1], two ? at[2] : NULL, step[1] != 0, two && step[2] != 0, n);
 }
 
-moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n,
-                                 const moon_tensor *const *in) {
+/* a scalar spread over the whole shape */
+static bool stays(const moon_tensor *t) {
+    for (int i = 0; i < t->ndim; i++) {
+        if (t->strides[i] != 0 && t->shape[i] > 1) return false;
+    }
+    return true;
+}
+
+/* Packed operands of the loop's own dtype need no iterator: what a call on small tensors costs is decided here. */
+static bool run_packed(moon_loop loop, moon_dtype dtype, moon_dtype result, const moon_tensor *out, int n,
+                       const moon_tensor *const *in) {
+    int step[2] = {1, 1}, steps = 0;
+    if (out->dtype != result || !moon_is_contiguous(out)) return false;
+    for (int k = 0; k < n; k++) {
+        if (in[k]->dtype != dtype) return false;
+        if (!moon_is_contiguous(in[k])) {
+            if (!stays(in[k])) return false;
+            step[k] = 0;
+        }
+        steps += step[k];
+    }
+    if (steps == 0) return false;
+    loop(moon_data(out), moon_data(in[0]), n > 1 ? moon_data(in[1]) : NULL, step[0], step[1], out->numel);
+    return true;
+}
+
+moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in) {
     const moon_kernels *kernels = moon_kernels_now();
     moon_dtype dtype = moon_loop_dtype(compute), result = result_dtype(op, dtype);
-    loop_context c = {.loop = kernels->loops[dtype][op], .inputs = n, .loop_size = moon_dtypes[dtype].size};
-    c.result_size = moon_dtypes[result].size;
+    if (out->numel == 0) return MOON_OK;
+    if (compute == dtype && run_packed(kernels->loops[dtype][op], dtype, result, out, n, in)) return MOON_OK;
+    loop_context c = {.loop = kernels->loops[dtype][op], .inputs = n};
     const moon_tensor *all[MOON_ITER_OPERANDS] = {out};
-    c.out = (operand){moon_itemsize(out), out->dtype == result ? NULL : kernels->casts[result][out->dtype]};
+    c.out = (operand){.size = moon_itemsize(out)};
+    if (out->dtype != result) c.out.cast = kernels->casts[result][out->dtype];
     for (int k = 0; k < n; k++) {
         all[k + 1] = in[k];
-        c.in[k] = (operand){moon_itemsize(in[k]), in[k]->dtype == dtype ? NULL : kernels->casts[in[k]->dtype][dtype]};
+        c.in[k] = (operand){.size = moon_itemsize(in[k])};
+        bool rounds = compute != dtype && in[k]->dtype != compute;
+        if (rounds) c.in[k].round = kernels->casts[in[k]->dtype][compute];
+        if (in[k]->dtype != dtype || rounds) c.in[k].cast = kernels->casts[rounds ? compute : in[k]->dtype][dtype];
     }
     moon_iter it;
     if (moon_iter_init(&it, n + 1, all, false)) moon_iter_run(&it, loop_run, &c);

@@ -9,6 +9,7 @@
 /* each element depends on its own index only, so an output may be the very same memory as an input */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed" /* calls of libm stay calls */
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
@@ -179,11 +180,12 @@ enum { LANES = 32 };
 
 #include "kernels_cast.h"
 
+/* clang-format off */
 #define ALL_TYPES(X)                                                                                              \
     X(MOON_BOOL, b8) X(MOON_INT8, i8) X(MOON_INT16, i16) X(MOON_INT32, i32) X(MOON_INT64, i64) X(MOON_UINT8, u8)  \
     X(MOON_UINT16, u16) X(MOON_UINT32, u32) X(MOON_UINT64, u64) X(MOON_FLOAT32, f32) X(MOON_FLOAT64, f64)
 #define COMPLEX_TYPES(X) X(MOON_COMPLEX64, c64) X(MOON_COMPLEX128, c128)
-
+/* clang-format on */
 #define LOOPS(D, S) [D] = loops_##S,
 #define FOLDS(D, S) [D] = folds_##S,
 #define SEEKS(D, S) [D] = seek_##S,
@@ -194,10 +196,21 @@ const moon_kernels moon_kernels_base = {
     .folds = {ALL_TYPES(FOLDS) COMPLEX_TYPES(FOLDS)},
     .seeks = {ALL_TYPES(SEEKS)},
     .gemms = {ALL_TYPES(GEMMS) COMPLEX_TYPES(GEMMS)},
-    .casts = {[MOON_BOOL] = CAST_ROW(b8), [MOON_INT8] = CAST_ROW(i8), [MOON_INT16] = CAST_ROW(i16),
-              [MOON_INT32] = CAST_ROW(i32), [MOON_INT64] = CAST_ROW(i64), [MOON_UINT8] = CAST_ROW(u8),
-              [MOON_UINT16] = CAST_ROW(u16), [MOON_UINT32] = CAST_ROW(u32), [MOON_UINT64] = CAST_ROW(u64),
-              [MOON_FLOAT16] = CAST_ROW(f16), [MOON_BFLOAT16] = CAST_ROW(bf16), [MOON_FLOAT32] = CAST_ROW(f32),
-              [MOON_FLOAT64] = CAST_ROW(f64), [MOON_COMPLEX64] = CAST_ROW(c64), [MOON_COMPLEX128] = CAST_ROW(c128),
-              [MOON_FLOAT8_E4M3FN] = CAST_ROW(e4m3), [MOON_FLOAT8_E5M2] = CAST_ROW(e5m2)},
+    .casts = {[MOON_BOOL] = CAST_ROW(b8),
+              [MOON_INT8] = CAST_ROW(i8),
+              [MOON_INT16] = CAST_ROW(i16),
+              [MOON_INT32] = CAST_ROW(i32),
+              [MOON_INT64] = CAST_ROW(i64),
+              [MOON_UINT8] = CAST_ROW(u8),
+              [MOON_UINT16] = CAST_ROW(u16),
+              [MOON_UINT32] = CAST_ROW(u32),
+              [MOON_UINT64] = CAST_ROW(u64),
+              [MOON_FLOAT16] = CAST_ROW(f16),
+              [MOON_BFLOAT16] = CAST_ROW(bf16),
+              [MOON_FLOAT32] = CAST_ROW(f32),
+              [MOON_FLOAT64] = CAST_ROW(f64),
+              [MOON_COMPLEX64] = CAST_ROW(c64),
+              [MOON_COMPLEX128] = CAST_ROW(c128),
+              [MOON_FLOAT8_E4M3FN] = CAST_ROW(e4m3),
+              [MOON_FLOAT8_E5M2] = CAST_ROW(e5m2)},
 };

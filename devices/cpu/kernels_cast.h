@@ -32,12 +32,11 @@ static inline int64_t keep_signed(int64_t v) { return v; }
 static inline uint64_t keep_unsigned(uint64_t v) { return v; }
 static inline float keep_float(float v) { return v; }
 
-#define AS32(v) _Generic((v), float: f32_i32, double: f64_i32, uint64_t: keep_unsigned, default: keep_signed)(v)
-#define AS64(v) _Generic((v), float: f32_i64, double: f64_i64, uint64_t: keep_unsigned, default: keep_signed)(v)
-#define ASU32(v) _Generic((v), float: f32_u32, double: f64_u32, uint64_t: keep_unsigned, default: keep_signed)(v)
-#define ASU64(v) _Generic((v), float: f32_u64, double: f64_u64, uint64_t: keep_unsigned, default: keep_signed)(v)
-#define ODD(v) \
-    _Generic((v), float: keep_float, int64_t: moon_odd_signed, uint64_t: moon_odd_unsigned, default: moon_odd)(v)
+#define AS32(v) _Generic((v), float : f32_i32, double : f64_i32, uint64_t : keep_unsigned, default : keep_signed)(v)
+#define AS64(v) _Generic((v), float : f32_i64, double : f64_i64, uint64_t : keep_unsigned, default : keep_signed)(v)
+#define ASU32(v) _Generic((v), float : f32_u32, double : f64_u32, uint64_t : keep_unsigned, default : keep_signed)(v)
+#define ASU64(v) _Generic((v), float : f32_u64, double : f64_u64, uint64_t : keep_unsigned, default : keep_signed)(v)
+#define ODD(v) _Generic((v), float : keep_float, int64_t : moon_odd_signed, uint64_t : moon_odd_unsigned, default : moon_odd)(v)
 
 /* a dtype's type in memory, its type when loaded, how it is loaded and stored */
 #define M_b8 uint8_t
@@ -94,20 +93,22 @@ static inline float keep_float(float v) { return v; }
 #define ST_e4m3(i) q[i] = moon_to_e4m3(ODD(re))
 #define ST_e5m2(i) q[i] = moon_to_e5m2(ODD(re))
 
-#define CAST(A, B)                                                                                   \
-    static void A##_##B##_cast(void *restrict to, const void *restrict from, int64_t n) {            \
-        const M_##A *restrict p = from;                                                              \
-        M_##B *restrict q = to;                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                            \
-            RE_##A(i);                                                                               \
-            (void)im;                                                                                \
-            ST_##B(i);                                                                               \
-        }                                                                                            \
+#define CAST(A, B)                                                                        \
+    static void A##_##B##_cast(void *restrict to, const void *restrict from, int64_t n) { \
+        const M_##A *restrict p = from;                                                   \
+        M_##B *restrict q = to;                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                 \
+            RE_##A(i);                                                                    \
+            (void)im;                                                                     \
+            ST_##B(i);                                                                    \
+        }                                                                                 \
     }
+/* clang-format off */
 #define CASTS(A)                                                                                     \
     CAST(A, b8) CAST(A, i8) CAST(A, i16) CAST(A, i32) CAST(A, i64) CAST(A, u8) CAST(A, u16)          \
     CAST(A, u32) CAST(A, u64) CAST(A, f16) CAST(A, bf16) CAST(A, f32) CAST(A, f64) CAST(A, c64)      \
     CAST(A, c128) CAST(A, e4m3) CAST(A, e5m2)
+/* clang-format on */
 CASTS(b8)
 CASTS(i8)
 CASTS(i16)
@@ -126,6 +127,7 @@ CASTS(c128)
 CASTS(e4m3)
 CASTS(e5m2)
 
+/* clang-format off */
 #define CAST_ROW(A)                                                                                  \
     {                                                                                                \
         [MOON_BOOL] = A##_b8_cast, [MOON_INT8] = A##_i8_cast, [MOON_INT16] = A##_i16_cast,           \
@@ -136,3 +138,4 @@ CASTS(e5m2)
         [MOON_COMPLEX128] = A##_c128_cast, [MOON_FLOAT8_E4M3FN] = A##_e4m3_cast,                     \
         [MOON_FLOAT8_E5M2] = A##_e5m2_cast,                                                          \
     }
+/* clang-format on */

@@ -6,61 +6,65 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#ifndef CMPLX /* glibc withholds them from clang, which has the builtin */
+#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
+#define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))
+#endif
 #undef I /* complex.h's; kind letters are pasted here */
 
-#define COMMON(S, T)                                                                       \
-    static inline T min_##S(T a, T b) { return a < b || a != a ? a : b; }                  \
+#define COMMON(S, T)                                                      \
+    static inline T min_##S(T a, T b) { return a < b || a != a ? a : b; } \
     static inline T max_##S(T a, T b) { return a > b || a != a ? a : b; }
 
 /* Integer arithmetic wraps: it runs in an unsigned type W at least as wide. Division by zero is 0, as in NumPy; the lowest
    number divided by -1 wraps. */
-#define INTEGER(S, T, W)                                                                   \
-    static inline T min_##S(T a, T b) { return a < b ? a : b; }                            \
-    static inline T max_##S(T a, T b) { return a > b ? a : b; }                            \
-    static inline T mul_##S(T a, T b) { return (T)((W)a * (W)b); }                         \
-    static inline T not_##S(T a) { return (T)~(W)a; }                                      \
-    static inline T floor_##S(T a) { return a; }                                           \
-    static inline T ceil_##S(T a) { return a; }                                            \
-    static inline T round_##S(T a) { return a; }                                           \
-    static inline T trunc_##S(T a) { return a; }                                           \
-    static inline T conj_##S(T a) { return a; }                                            \
-    static inline bool isnan_##S(T a) { return (void)a, false; }                           \
-    static inline bool isinf_##S(T a) { return (void)a, false; }                           \
-    static inline bool isfinite_##S(T a) { return (void)a, true; }                         \
-    static inline T raise_##S(T a, T b) {                                                  \
-        W base = (W)a, power = 1;                                                          \
-        for (; b > 0; b = (T)(b >> 1)) {                                                   \
-            if (b & 1) power *= base;                                                      \
-            base *= base;                                                                  \
-        }                                                                                  \
-        return (T)power;                                                                   \
+#define INTEGER(S, T, W)                                           \
+    static inline T min_##S(T a, T b) { return a < b ? a : b; }    \
+    static inline T max_##S(T a, T b) { return a > b ? a : b; }    \
+    static inline T mul_##S(T a, T b) { return (T)((W)a * (W)b); } \
+    static inline T not_##S(T a) { return (T) ~(W)a; }             \
+    static inline T floor_##S(T a) { return a; }                   \
+    static inline T ceil_##S(T a) { return a; }                    \
+    static inline T round_##S(T a) { return a; }                   \
+    static inline T trunc_##S(T a) { return a; }                   \
+    static inline T conj_##S(T a) { return a; }                    \
+    static inline bool isnan_##S(T a) { return (void)a, false; }   \
+    static inline bool isinf_##S(T a) { return (void)a, false; }   \
+    static inline bool isfinite_##S(T a) { return (void)a, true; } \
+    static inline T raise_##S(T a, T b) {                          \
+        W base = (W)a, power = 1;                                  \
+        for (; b > 0; b = (T)(b >> 1)) {                           \
+            if (b & 1) power *= base;                              \
+            base *= base;                                          \
+        }                                                          \
+        return (T)power;                                           \
     }
 
-#define SIGNED(S, T, W)                                                                    \
-    INTEGER(S, T, W)                                                                       \
-    static inline T abs_##S(T a) { return (T)(a < 0 ? 0 - (W)a : (W)a); }                  \
-    static inline T sign_##S(T a) { return (T)((a > 0) - (a < 0)); }                       \
-    static inline T floordiv_##S(T a, T b) {                                               \
-        if (b == 0) return 0;                                                              \
-        if (b == -1) return (T)(0 - (W)a);                                                 \
-        return (T)(a / b - (a % b != 0 && (a ^ b) < 0));                                   \
-    }                                                                                      \
-    static inline T remainder_##S(T a, T b) {                                              \
-        if (b == 0 || b == -1) return 0;                                                   \
-        T r = (T)(a % b);                                                                  \
-        return r != 0 && (r ^ b) < 0 ? (T)(r + b) : r;                                     \
-    }                                                                                      \
-    static inline T pow_##S(T a, T b) {                                                    \
-        if (b >= 0) return raise_##S(a, b);                                                \
-        return a == 1 ? 1 : a != -1 ? 0 : (T)(b & 1 ? -1 : 1);                             \
+#define SIGNED(S, T, W)                                                   \
+    INTEGER(S, T, W)                                                      \
+    static inline T abs_##S(T a) { return (T)(a < 0 ? 0 - (W)a : (W)a); } \
+    static inline T sign_##S(T a) { return (T)((a > 0) - (a < 0)); }      \
+    static inline T floordiv_##S(T a, T b) {                              \
+        if (b == 0) return 0;                                             \
+        if (b == -1) return (T)(0 - (W)a);                                \
+        return (T)(a / b - (a % b != 0 && (a ^ b) < 0));                  \
+    }                                                                     \
+    static inline T remainder_##S(T a, T b) {                             \
+        if (b == 0 || b == -1) return 0;                                  \
+        T r = (T)(a % b);                                                 \
+        return r != 0 && (r ^ b) < 0 ? (T)(r + b) : r;                    \
+    }                                                                     \
+    static inline T pow_##S(T a, T b) {                                   \
+        if (b >= 0) return raise_##S(a, b);                               \
+        return a == 1 ? 1 : a != -1 ? 0 : (T)(b & 1 ? -1 : 1);            \
     }
 
-#define UNSIGNED(S, T, W)                                                                  \
-    INTEGER(S, T, W)                                                                       \
-    static inline T abs_##S(T a) { return a; }                                             \
-    static inline T sign_##S(T a) { return a > 0; }                                        \
-    static inline T floordiv_##S(T a, T b) { return b == 0 ? 0 : (T)(a / b); }             \
-    static inline T remainder_##S(T a, T b) { return b == 0 ? 0 : (T)(a % b); }            \
+#define UNSIGNED(S, T, W)                                                       \
+    INTEGER(S, T, W)                                                            \
+    static inline T abs_##S(T a) { return a; }                                  \
+    static inline T sign_##S(T a) { return a > 0; }                             \
+    static inline T floordiv_##S(T a, T b) { return (T)(b == 0 ? 0 : a / b); }  \
+    static inline T remainder_##S(T a, T b) { return (T)(b == 0 ? 0 : a % b); } \
     static inline T pow_##S(T a, T b) { return raise_##S(a, b); }
 
 SIGNED(i8, int8_t, uint32_t)
@@ -83,43 +87,44 @@ static inline bool isinf_b8(bool a) { return (void)a, false; }
 static inline bool isfinite_b8(bool a) { return (void)a, true; }
 
 /* X: the suffix of libm's functions for T. floordiv and remainder are Python's, whose quotient and remainder fit together. */
-#define FLOATING(S, T, X, PI)                                                              \
-    COMMON(S, T)                                                                           \
-    static inline T mul_##S(T a, T b) { return a * b; }                                    \
-    static inline T div_##S(T a, T b) { return a / b; }                                    \
-    static inline T remainder_##S(T a, T b) {                                              \
-        T r = fmod##X(a, b);                                                               \
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                   \
-    }                                                                                      \
-    static inline T floordiv_##S(T a, T b) {                                               \
-        if (b == 0) return a / b;                                                          \
-        T r = fmod##X(a, b), q = (a - r) / b;                                              \
-        if (r != 0 && (r < 0) != (b < 0)) q -= 1;                                          \
-        if (q == 0) return copysign##X(0, a / b);                                          \
-        T whole = floor##X(q);                                                             \
-        return q - whole > (T)0.5 ? whole + 1 : whole;                                     \
-    }                                                                                      \
-    static inline T pow_##S(T a, T b) { return b == 2 ? a * a : pow##X(a, b); }            \
-    static inline T atan2_##S(T a, T b) { return atan2##X(a, b); }                         \
-    static inline T abs_##S(T a) { return fabs##X(a); }                                    \
-    static inline T sign_##S(T a) { return (T)((a > 0) - (a < 0)); }                       \
-    static inline T rsqrt_##S(T a) { return 1 / sqrt##X(a); }                              \
-    static inline T round_##S(T a) { return rint##X(a); }                                  \
-    static inline T conj_##S(T a) { return a; }                                            \
-    static inline T angle_##S(T a) { return a != a ? a : a < 0 ? PI : 0; }                 \
-    static inline bool isnan_##S(T a) { return a != a; }                                   \
-    static inline bool isinf_##S(T a) { return fabs##X(a) == (T)INFINITY; }                \
+#define FLOATING(S, T, X, PI)                                                   \
+    COMMON(S, T)                                                                \
+    static inline T mul_##S(T a, T b) { return a * b; }                         \
+    static inline T div_##S(T a, T b) { return a / b; }                         \
+    static inline T remainder_##S(T a, T b) {                                   \
+        T r = fmod##X(a, b);                                                    \
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                        \
+    }                                                                           \
+    static inline T floordiv_##S(T a, T b) {                                    \
+        if (b == 0) return a / b;                                               \
+        T r = fmod##X(a, b), q = (a - r) / b;                                   \
+        if (r != 0 && (r < 0) != (b < 0)) q -= 1;                               \
+        if (q == 0) return copysign##X(0, a / b);                               \
+        T whole = floor##X(q);                                                  \
+        return q - whole > (T)0.5 ? whole + 1 : whole;                          \
+    }                                                                           \
+    static inline T pow_##S(T a, T b) { return b == 2 ? a * a : pow##X(a, b); } \
+    static inline T atan2_##S(T a, T b) { return atan2##X(a, b); }              \
+    static inline T abs_##S(T a) { return fabs##X(a); }                         \
+    static inline T sign_##S(T a) { return (T)((a > 0) - (a < 0)); }            \
+    static inline T rsqrt_##S(T a) { return 1 / sqrt##X(a); }                   \
+    static inline T round_##S(T a) { return rint##X(a); }                       \
+    static inline T conj_##S(T a) { return a; }                                 \
+    static inline T angle_##S(T a) { return a != a ? a : a < 0 ? PI : 0; }      \
+    static inline bool isnan_##S(T a) { return a != a; }                        \
+    static inline bool isinf_##S(T a) { return fabs##X(a) == (T)INFINITY; }     \
     static inline bool isfinite_##S(T a) { return fabs##X(a) < (T)INFINITY; }
 
 #define LIBM(S, T, X, f) \
     static inline T f##_##S(T a) { return f##X(a); }
+/* clang-format off */
 #define LIBM_REAL(S, T, X)                                                                 \
     LIBM(S, T, X, sqrt) LIBM(S, T, X, exp) LIBM(S, T, X, expm1) LIBM(S, T, X, log)         \
     LIBM(S, T, X, log1p) LIBM(S, T, X, log2) LIBM(S, T, X, log10) LIBM(S, T, X, sin)       \
     LIBM(S, T, X, cos) LIBM(S, T, X, tan) LIBM(S, T, X, asin) LIBM(S, T, X, acos)          \
     LIBM(S, T, X, atan) LIBM(S, T, X, sinh) LIBM(S, T, X, cosh) LIBM(S, T, X, tanh)        \
     LIBM(S, T, X, erf) LIBM(S, T, X, floor) LIBM(S, T, X, ceil) LIBM(S, T, X, trunc)
-
+/* clang-format on */
 FLOATING(f32, float, f, 3.14159265f)
 FLOATING(f64, double, , 3.14159265358979323846)
 LIBM_REAL(f32, float, f)
@@ -154,12 +159,13 @@ LIBM_REAL(f64, double, )
 
 #define LIBM_COMPLEX(S, T, X, f) \
     static inline T f##_##S(T a) { return c##f##X(a); }
+/* clang-format off */
 #define LIBM_COMPLEX_ALL(S, T, X)                                                          \
     LIBM_COMPLEX(S, T, X, sqrt) LIBM_COMPLEX(S, T, X, exp) LIBM_COMPLEX(S, T, X, log)      \
     LIBM_COMPLEX(S, T, X, sin) LIBM_COMPLEX(S, T, X, cos) LIBM_COMPLEX(S, T, X, tan)       \
     LIBM_COMPLEX(S, T, X, asin) LIBM_COMPLEX(S, T, X, acos) LIBM_COMPLEX(S, T, X, atan)    \
     LIBM_COMPLEX(S, T, X, sinh) LIBM_COMPLEX(S, T, X, cosh) LIBM_COMPLEX(S, T, X, tanh)
-
+/* clang-format on */
 COMPLEX(c64, float complex, float, f, CMPLXF, 1.44269504f, 0.434294482f)
 COMPLEX(c128, double complex, double, , CMPLX, 1.44269504088896340736, 0.43429448190325182765)
 LIBM_COMPLEX_ALL(c64, float complex, f)

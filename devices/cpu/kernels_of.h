@@ -6,68 +6,68 @@
 #define H(f) NAME(f)
 #define LD(x) CAT(LOAD_, K)(x)
 
-#define LOOP2(name, OUT, ...)                                                                                   \
-    static void NAME(loop_##name)(char *out, const char *pa, const char *pb, int sa, int sb, int64_t n) {       \
-        OUT *d = (OUT *)out;                                                                                    \
-        const M *p = (const M *)pa, *q = (const M *)pb;                                                         \
-        if (sa == 0) {                                                                                          \
-            const T a = LD(*p);                                                                                 \
-            INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                       \
-                const T b = LD(q[i]);                                                                           \
-                d[i] = (OUT)(__VA_ARGS__);                                                                      \
-            }                                                                                                   \
-        } else if (sb == 0) {                                                                                   \
-            const T b = LD(*q);                                                                                 \
-            INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                       \
-                const T a = LD(p[i]);                                                                           \
-                d[i] = (OUT)(__VA_ARGS__);                                                                      \
-            }                                                                                                   \
-        } else {                                                                                                \
-            INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                       \
-                const T a = LD(p[i]), b = LD(q[i]);                                                             \
-                d[i] = (OUT)(__VA_ARGS__);                                                                      \
-            }                                                                                                   \
-        }                                                                                                       \
+#define LOOP2(name, OUT, ...)                                                                             \
+    static void NAME(loop_##name)(char *out, const char *pa, const char *pb, int sa, int sb, int64_t n) { \
+        OUT *d = (OUT *)out;                                                                              \
+        const M *p = (const M *)pa, *q = (const M *)pb;                                                   \
+        if (sa == 0) {                                                                                    \
+            const T a = LD(*p);                                                                           \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                 \
+                const T b = LD(q[i]);                                                                     \
+                d[i] = (OUT)(__VA_ARGS__);                                                                \
+            }                                                                                             \
+        } else if (sb == 0) {                                                                             \
+            const T b = LD(*q);                                                                           \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                 \
+                const T a = LD(p[i]);                                                                     \
+                d[i] = (OUT)(__VA_ARGS__);                                                                \
+            }                                                                                             \
+        } else {                                                                                          \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                 \
+                const T a = LD(p[i]), b = LD(q[i]);                                                       \
+                d[i] = (OUT)(__VA_ARGS__);                                                                \
+            }                                                                                             \
+        }                                                                                                 \
     }
 
-#define LOOP1(name, OUT, ...)                                                                                   \
-    static void NAME(loop_##name)(char *out, const char *pa, const char *pb, int sa, int sb, int64_t n) {       \
-        OUT *d = (OUT *)out;                                                                                    \
-        const M *p = (const M *)pa;                                                                             \
-        (void)pb, (void)sb;                                                                                     \
-        if (sa == 0) {                                                                                          \
-            const T a = LD(*p);                                                                                 \
-            const OUT v = (OUT)(__VA_ARGS__);                                                                   \
-            for (int64_t i = 0; i < n; i++) d[i] = v;                                                           \
-            return;                                                                                             \
-        }                                                                                                       \
-        INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                           \
-            const T a = LD(p[i]);                                                                               \
-            d[i] = (OUT)(__VA_ARGS__);                                                                          \
-        }                                                                                                       \
+#define LOOP1(name, OUT, ...)                                                                             \
+    static void NAME(loop_##name)(char *out, const char *pa, const char *pb, int sa, int sb, int64_t n) { \
+        OUT *d = (OUT *)out;                                                                              \
+        const M *p = (const M *)pa;                                                                       \
+        (void)pb, (void)sb;                                                                               \
+        if (sa == 0) {                                                                                    \
+            const T a = LD(*p);                                                                           \
+            const OUT v = (OUT)(__VA_ARGS__);                                                             \
+            for (int64_t i = 0; i < n; i++) d[i] = v;                                                     \
+            return;                                                                                       \
+        }                                                                                                 \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) {                                                     \
+            const T a = LD(p[i]);                                                                         \
+            d[i] = (OUT)(__VA_ARGS__);                                                                    \
+        }                                                                                                 \
     }
 
-#define FOLD(name, ...)                                                                                         \
-    static inline T NAME(merge_##name)(T a, T b) { return __VA_ARGS__; }                                        \
-    static void NAME(fold_##name)(char *out, const char *px, int64_t n) {                                       \
-        const M *x = (const M *)px;                                                                             \
-        T lane[LANES];                                                                                          \
-        T r;                                                                                                    \
-        int64_t i = LANES;                                                                                      \
-        if (n < 2 * LANES) {                                                                                    \
-            r = LD(x[0]), i = 1;                                                                                \
-        } else {                                                                                                \
-            for (int j = 0; j < LANES; j++) lane[j] = LD(x[j]);                                                 \
-            for (; i + LANES <= n; i += LANES) {                                                                \
-                for (int j = 0; j < LANES; j++) lane[j] = NAME(merge_##name)(lane[j], LD(x[i + j]));            \
-            }                                                                                                   \
-            for (int w = LANES / 2; w > 0; w /= 2) {                                                            \
-                for (int j = 0; j < w; j++) lane[j] = NAME(merge_##name)(lane[j], lane[j + w]);                 \
-            }                                                                                                   \
-            r = lane[0];                                                                                        \
-        }                                                                                                       \
-        for (; i < n; i++) r = NAME(merge_##name)(r, LD(x[i]));                                                 \
-        *(M *)out = (M)r;                                                                                       \
+#define FOLD(name, ...)                                                                              \
+    static inline T NAME(merge_##name)(T a, T b) { return __VA_ARGS__; }                             \
+    static void NAME(fold_##name)(char *out, const char *px, int64_t n) {                            \
+        const M *x = (const M *)px;                                                                  \
+        T lane[LANES];                                                                               \
+        T r;                                                                                         \
+        int64_t i = LANES;                                                                           \
+        if (n < 2 * LANES) {                                                                         \
+            r = LD(x[0]), i = 1;                                                                     \
+        } else {                                                                                     \
+            for (int j = 0; j < LANES; j++) lane[j] = LD(x[j]);                                      \
+            for (; i + LANES <= n; i += LANES) {                                                     \
+                for (int j = 0; j < LANES; j++) lane[j] = NAME(merge_##name)(lane[j], LD(x[i + j])); \
+            }                                                                                        \
+            for (int w = LANES / 2; w > 0; w /= 2) {                                                 \
+                for (int j = 0; j < w; j++) lane[j] = NAME(merge_##name)(lane[j], lane[j + w]);      \
+            }                                                                                        \
+            r = lane[0];                                                                             \
+        }                                                                                            \
+        for (; i < n; i++) r = NAME(merge_##name)(r, LD(x[i]));                                      \
+        *(M *)out = (M)r;                                                                            \
     }
 
 #define DEFINE_BINARY(name, ...) LOOP2(name, M, __VA_ARGS__)
@@ -103,8 +103,8 @@ static const moon_fold NAME(folds)[MOON_OP_COUNT] = {
 #undef OP
 };
 
-WHEN(K, ORDERED)(
-static void NAME(seek)(char *pbest, int64_t *at, const char *px, int64_t n, int64_t base, bool largest) {
+WHEN(K, ORDERED)
+(static void NAME(seek)(char *pbest, int64_t *at, const char *px, int64_t n, int64_t base, bool largest) {
     const M *x = (const M *)px;
     int64_t i = 0;
     T best = *at < 0 ? LD(x[i++]) : LD(*(const M *)pbest);
@@ -116,8 +116,8 @@ static void NAME(seek)(char *pbest, int64_t *at, const char *px, int64_t n, int6
     *(M *)pbest = (M)best;
 })
 
-static void NAME(gemm)(char *pc, const char *pa, const char *pb, int64_t m, int64_t k, int64_t n, int64_t c_row, int64_t a_row,
-                       int64_t b_row) {
+    static void NAME(gemm)(char *pc, const char *pa, const char *pb, int64_t m, int64_t k, int64_t n, int64_t c_row,
+                           int64_t a_row, int64_t b_row) {
     for (int64_t i = 0; i < m; i++) {
         M *c = (M *)pc + i * c_row;
         const M *pi = (const M *)pa + i * a_row;

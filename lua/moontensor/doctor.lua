@@ -39,7 +39,7 @@ local function check_core(report)
   local path = module_path "moontensor.core"
   local ok, moon = pcall(require, "moontensor")
   if ok then
-    report:line("core", ("%s (moontensor %s)"):format(path or "built in", moon._VERSION))
+    report:line("core", ("%s (%s)"):format(path or "built in", moon._VERSION))
     return moon
   end
   report:line("core", path or "not found")

@@ -29,9 +29,8 @@ static const struct {
     const char *name;
     moon_dtype dtype;
 } aliases[] = {
-    {"float", MOON_FLOAT32},    {"double", MOON_FLOAT64},     {"half", MOON_FLOAT16},
-    {"long", MOON_INT64},       {"int", MOON_INT32},          {"short", MOON_INT16},
-    {"cfloat", MOON_COMPLEX64}, {"cdouble", MOON_COMPLEX128},
+    {"float", MOON_FLOAT32}, {"double", MOON_FLOAT64}, {"half", MOON_FLOAT16},     {"long", MOON_INT64},
+    {"int", MOON_INT32},     {"short", MOON_INT16},    {"cfloat", MOON_COMPLEX64}, {"cdouble", MOON_COMPLEX128},
 };
 
 bool moon_dtype_find(const char *name, moon_dtype *out) {
@@ -136,11 +135,11 @@ static uint16_t bits16(const void *p) {
     return v;
 }
 
-#define LOAD(type, field)                  \
-    do {                                   \
-        type v_;                           \
-        memcpy(&v_, element, sizeof v_);   \
-        out->as.field = v_;                \
+#define LOAD(type, field)                \
+    do {                                 \
+        type v_;                         \
+        memcpy(&v_, element, sizeof v_); \
+        out->as.field = v_;              \
     } while (0)
 
 static void read_integer(moon_dtype dtype, const void *element, moon_value *out) {
@@ -228,9 +227,7 @@ static moon_status write_integer(moon_dtype dtype, void *element, const moon_val
     if (moon_dtypes[dtype].kind == MOON_KIND_UINT) limit = UINT64_MAX >> (64 - bits);
     if (moon_dtypes[dtype].kind == MOON_KIND_INT) limit = (UINT64_MAX >> (65 - bits)) + negative;
     if (moon_dtypes[dtype].kind != MOON_KIND_INT && negative && m != 0) limit = 0;
-    if (m > limit) {
-        return unfit(dtype, v, dtype == MOON_BOOL ? "is neither 0 nor 1 and does not fit" : "is out of range for");
-    }
+    if (m > limit) { return unfit(dtype, v, dtype == MOON_BOOL ? "is neither 0 nor 1 and does not fit" : "is out of range for"); }
     uint64_t word = negative ? 0 - m : m;
     switch (moon_dtypes[dtype].size) {
     case 1: memcpy(element, &(uint8_t){(uint8_t)word}, 1); break;

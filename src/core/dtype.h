@@ -10,7 +10,7 @@ typedef struct moon_dtype_info {
     const char *name; /* as NumPy and torch spell it */
     uint8_t size;     /* bytes an element */
     uint8_t align;
-    uint8_t kind;     /* moon_kind */
+    uint8_t kind; /* moon_kind */
     moon_dl_dtype dl;
 } moon_dtype_info;
 
@@ -26,7 +26,13 @@ moon_dtype moon_promote(moon_dtype a, moon_dtype b);
 /* ---- single elements ---- */
 
 /* A value on its way between Lua and an element. Integers above INT64_MAX travel as MOON_VALUE_UINT. */
-typedef enum moon_value_kind { MOON_VALUE_BOOL, MOON_VALUE_INT, MOON_VALUE_UINT, MOON_VALUE_FLOAT, MOON_VALUE_COMPLEX } moon_value_kind;
+typedef enum moon_value_kind {
+    MOON_VALUE_BOOL,
+    MOON_VALUE_INT,
+    MOON_VALUE_UINT,
+    MOON_VALUE_FLOAT,
+    MOON_VALUE_COMPLEX
+} moon_value_kind;
 typedef struct moon_value {
     moon_value_kind kind;
     union {

@@ -5,10 +5,10 @@
 #include "tensor.h"
 
 typedef struct moon_print_options {
-    int precision;   /* digits after the point: 4 */
-    int threshold;   /* more elements than this are summarised: 1000 */
-    int edgeitems;   /* shown at each end of a summarised dimension: 3 */
-    int linewidth;   /* 80 */
+    int precision; /* digits after the point: 4 */
+    int threshold; /* more elements than this are summarised: 1000 */
+    int edgeitems; /* shown at each end of a summarised dimension: 3 */
+    int linewidth; /* 80 */
 } moon_print_options;
 extern moon_print_options moon_printing;
 

@@ -17,9 +17,9 @@ typedef enum moon_op_id {
 
 typedef struct moon_op {
     const char *name;
-    uint8_t class;      /* moon_op_class */
-    uint8_t arity;      /* operands: 1 or 2 */
-    const char *kinds;  /* dtype kinds it computes in: B bool, I signed, U unsigned, F float, C complex; f: others as floats */
+    uint8_t class;     /* moon_op_class */
+    uint8_t arity;     /* operands: 1 or 2 */
+    const char *kinds; /* dtype kinds it computes in: B bool, I signed, U unsigned, F float, C complex; f: others as floats */
     const char *doc;
 } moon_op;
 extern const moon_op moon_ops[MOON_OP_COUNT];
@@ -42,7 +42,7 @@ moon_status moon_matmul_plan(const moon_tensor *a, const moon_tensor *b, moon_dr
 moon_status moon_matmul_run(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
 
 /* creation helpers */
-moon_status moon_arange(const moon_tensor *out, double first, double step);            /* out[i] = first + i*step */
+moon_status moon_arange(const moon_tensor *out, double first, double step); /* out[i] = first + i*step */
 moon_status moon_arange_int(const moon_tensor *out, int64_t first, int64_t step);
 moon_status moon_linspace(const moon_tensor *out, double first, double last);
 

@@ -9,21 +9,22 @@ typedef struct moon_device moon_device;
 
 struct moon_storage {
     _Atomic long refs;
-    _Atomic long exports;        /* consumers outside that still hold it; it is then not resizable */
+    _Atomic long exports; /* consumers outside that still hold it; it is then not resizable */
     moon_device *device;
-    void *handle;                /* the device's own: host pointer, CUdeviceptr, id<MTLBuffer>. Only its backend does arithmetic on it */
-    void *host;                  /* host address of the first byte, or NULL where the CPU must not touch it */
+    void *handle; /* the device's own: host pointer, CUdeviceptr, id<MTLBuffer>. Only its backend does arithmetic on it */
+    void *host;   /* host address of the first byte, or NULL where the CPU must not touch it */
     size_t nbytes;
     bool readonly;
-    bool owned;                  /* our own allocation: resizable while nobody else holds it */
-    moon_hook *owner;            /* foreign memory: dropped with the storage */
-    _Atomic(moon_hook *) watch;  /* told of our writes; dropped with the storage */
+    bool owned;                 /* our own allocation: resizable while nobody else holds it */
+    moon_hook *owner;           /* foreign memory: dropped with the storage */
+    _Atomic(moon_hook *) watch; /* told of our writes; dropped with the storage */
 };
 
 /* an own allocation on device, bytes undefined; *out has one reference */
 moon_status moon_storage_new(moon_device *device, size_t nbytes, moon_storage **out);
 /* Foreign memory. On success the storage owns `owner` (may be NULL). */
-moon_status moon_storage_wrap(moon_device *device, void *handle, size_t nbytes, bool readonly, moon_hook *owner, moon_storage **out);
+moon_status moon_storage_wrap(moon_device *device, void *handle, size_t nbytes, bool readonly, moon_hook *owner,
+                              moon_storage **out);
 void moon_storage_retain(moon_storage *storage);  /* any thread */
 void moon_storage_release(moon_storage *storage); /* any thread */
 void moon_storage_export_begin(moon_storage *storage);

@@ -35,9 +35,7 @@ moon_status moon_draft_contiguous(moon_draft *draft, moon_dtype dtype, int ndim,
     char text[256];
     bool empty = false;
     for (int i = 0; i < ndim; i++) {
-        if (shape[i] < 0) {
-            return moon_fail(MOON_ESHAPE, "negative dimension %lld in dim %d", (long long)shape[i], i + 1);
-        }
+        if (shape[i] < 0) { return moon_fail(MOON_ESHAPE, "negative dimension %lld in dim %d", (long long)shape[i], i + 1); }
         empty |= shape[i] == 0;
         draft->dims[i] = shape[i];
     }
@@ -48,8 +46,8 @@ moon_status moon_draft_contiguous(moon_draft *draft, moon_dtype dtype, int ndim,
         if (__builtin_mul_overflow(stride, shape[i] > 1 ? shape[i] : 1, &stride)) stride = INT64_MAX;
     }
     if (stride == INT64_MAX || __builtin_mul_overflow(stride, (int64_t)moon_dtypes[dtype].size, &bytes)) {
-        return moon_fail(MOON_ESHAPE, "size of shape %s in %s overflows 64 bits",
-                         moon_shape_text(ndim, shape, text, sizeof text), moon_dtypes[dtype].name);
+        return moon_fail(MOON_ESHAPE, "size of shape %s in %s overflows 64 bits", moon_shape_text(ndim, shape, text, sizeof text),
+                         moon_dtypes[dtype].name);
     }
     draft->t.numel = empty ? 0 : stride;
     return MOON_OK;
@@ -150,6 +148,9 @@ bool moon_byte_range(const moon_tensor *t, int64_t *first, int64_t *last) {
 }
 
 moon_overlap moon_overlap_of(const moon_tensor *a, const moon_tensor *b) {
+    /* the usual cases first: two allocations of ours, a tensor with itself */
+    if (a->storage != b->storage && a->storage->owned && b->storage->owned) return MOON_DISJOINT;
+    if (a->storage == b->storage && a->offset == b->offset && a->numel > 0 && moon_same_layout(a, b)) return MOON_SAME;
     int64_t af, al, bf, bl;
     if (!moon_byte_range(a, &af, &al) || !moon_byte_range(b, &bf, &bl)) return MOON_DISJOINT;
     bool same_storage = a->storage == b->storage;

@@ -24,14 +24,16 @@ void moon_tensor_share(moon_tensor *view, const moon_tensor *base);
 void moon_tensor_close(moon_tensor *tensor);
 
 /* first byte, as the host sees it; NULL off the host */
-static inline char *moon_data(const moon_tensor *t) { return t->storage && t->storage->host ? (char *)t->storage->host + t->offset : NULL; }
+static inline char *moon_data(const moon_tensor *t) {
+    return t->storage && t->storage->host ? (char *)t->storage->host + t->offset : NULL;
+}
 static inline size_t moon_itemsize(const moon_tensor *t) { return moon_dtypes[t->dtype].size; }
 
 /* MOON_OK if it may be written, and tells the storage's hooks: before every write by us */
 moon_status moon_tensor_writing(const moon_tensor *tensor);
 
 /* ---- facts about layouts ---- */
-bool moon_is_contiguous(const moon_tensor *t); /* size-1 and empty dimensions do not matter */
+bool moon_is_contiguous(const moon_tensor *t);   /* size-1 and empty dimensions do not matter */
 bool moon_overlaps_itself(const moon_tensor *t); /* two indices, one element: exact for stride 0, else conservative */
 bool moon_same_layout(const moon_tensor *a, const moon_tensor *b);
 typedef enum moon_overlap { MOON_DISJOINT, MOON_SAME, MOON_OVERLAP } moon_overlap;
@@ -47,7 +49,7 @@ moon_status moon_view_permute(moon_draft *out, const moon_tensor *t, const int *
 /* one extent may be -1; MOON_ELAYOUT when only a copy could have that shape */
 moon_status moon_view_reshape(moon_draft *out, const moon_tensor *t, int ndim, const int64_t *shape);
 moon_status moon_view_expand(moon_draft *out, const moon_tensor *t, int ndim, const int64_t *shape); /* -1 keeps an extent */
-moon_status moon_view_squeeze(moon_draft *out, const moon_tensor *t, int dim); /* dim -1: all */
+moon_status moon_view_squeeze(moon_draft *out, const moon_tensor *t, int dim);                       /* dim -1: all */
 moon_status moon_view_unsqueeze(moon_draft *out, const moon_tensor *t, int dim);
 moon_status moon_view_flip(moon_draft *out, const moon_tensor *t, int dim);
 moon_status moon_view_unfold(moon_draft *out, const moon_tensor *t, int dim, int64_t size, int64_t step);

@@ -30,8 +30,8 @@ moon_status moon_view_select(moon_draft *out, const moon_tensor *t, int dim, int
     moon_status s = check_dim(t, dim);
     if (s != MOON_OK) return s;
     if (index < 0 || index >= t->shape[dim]) {
-        return moon_fail(MOON_EINDEX, "index %lld is outside 1..%lld of dim %d", (long long)index + 1,
-                         (long long)t->shape[dim], dim + 1);
+        return moon_fail(MOON_EINDEX, "index %lld is outside 1..%lld of dim %d", (long long)index + 1, (long long)t->shape[dim],
+                         dim + 1);
     }
     start(out, t);
     drop_dim(&out->t, dim);
@@ -91,9 +91,7 @@ moon_status moon_view_permute(moon_draft *out, const moon_tensor *t, const int *
 /* Fill in an extent of -1 and compare the sizes. */
 static moon_status resolve_shape(const moon_tensor *t, int ndim, const int64_t *shape, int64_t *out) {
     char want[256], have[256];
-    if (ndim > MOON_MAXDIM) {
-        return moon_fail(MOON_ESHAPE, "%d dimensions, at most %d are supported", ndim, MOON_MAXDIM);
-    }
+    if (ndim > MOON_MAXDIM) { return moon_fail(MOON_ESHAPE, "%d dimensions, at most %d are supported", ndim, MOON_MAXDIM); }
     int guess = -1;
     int64_t product = 1;
     bool fits = true;
@@ -133,13 +131,13 @@ static bool reshape_strides(const moon_tensor *t, int ndim, const int64_t *shape
         old *= t->shape[d];
         if (d > 0 && (t->shape[d - 1] == 1 || t->strides[d - 1] == old * chunk)) continue;
         for (; view >= 0 && (new < old || shape[view] == 1); view--) {
-            strides[view] = new * chunk;
+            strides[view] = new *chunk;
             new *= shape[view];
         }
         if (new != old) return false;
         if (d > 0) chunk = t->strides[d - 1], old = new = 1;
     }
-    for (; view >= 0; view--) strides[view] = new * chunk; /* only extents of 1 are left */
+    for (; view >= 0; view--) strides[view] = new *chunk; /* only extents of 1 are left */
     return true;
 }
 
@@ -154,15 +152,12 @@ moon_status moon_view_reshape(moon_draft *out, const moon_tensor *t, int ndim, c
     if (t->numel == 0 || reshape_strides(t, ndim, full, out->t.strides)) return MOON_OK;
     char have[256], want[256];
     return moon_fail(MOON_ELAYOUT, "a view of shape %s with these strides cannot have shape %s; use reshape() or contiguous()",
-                     moon_shape_text(t->ndim, t->shape, have, sizeof have),
-                     moon_shape_text(ndim, full, want, sizeof want));
+                     moon_shape_text(t->ndim, t->shape, have, sizeof have), moon_shape_text(ndim, full, want, sizeof want));
 }
 
 moon_status moon_view_expand(moon_draft *out, const moon_tensor *t, int ndim, const int64_t *shape) {
     char have[256], want[256];
-    if (ndim > MOON_MAXDIM) {
-        return moon_fail(MOON_ESHAPE, "%d dimensions, at most %d are supported", ndim, MOON_MAXDIM);
-    }
+    if (ndim > MOON_MAXDIM) { return moon_fail(MOON_ESHAPE, "%d dimensions, at most %d are supported", ndim, MOON_MAXDIM); }
     int lead = ndim - t->ndim;
     moon_draft_init(out, (moon_dtype)t->dtype, ndim);
     out->t.offset = t->offset;
@@ -267,6 +262,12 @@ moon_status moon_view_part(moon_draft *out, const moon_tensor *t, int part) {
 
 moon_status moon_broadcast_shape(int n, const moon_tensor *const *t, int *ndim, int64_t *shape) {
     *ndim = 0;
+    if (n == 1 ||
+        (n == 2 && t[0]->ndim == t[1]->ndim && memcmp(t[0]->shape, t[1]->shape, (size_t)t[0]->ndim * sizeof *shape) == 0)) {
+        *ndim = t[0]->ndim;
+        memcpy(shape, t[0]->shape, (size_t)*ndim * sizeof *shape);
+        return MOON_OK;
+    }
     for (int k = 0; k < n; k++) *ndim = t[k]->ndim > *ndim ? t[k]->ndim : *ndim;
     for (int i = 0; i < *ndim; i++) {
         shape[i] = 1;

@@ -8,9 +8,7 @@ static const char *api_dtype_name(moon_dtype dtype) {
     return (unsigned)dtype < MOON_DTYPE_COUNT ? moon_dtypes[dtype].name : NULL;
 }
 
-static size_t api_dtype_size(moon_dtype dtype) {
-    return (unsigned)dtype < MOON_DTYPE_COUNT ? moon_dtypes[dtype].size : 0;
-}
+static size_t api_dtype_size(moon_dtype dtype) { return (unsigned)dtype < MOON_DTYPE_COUNT ? moon_dtypes[dtype].size : 0; }
 
 static moon_dl_dtype api_dtype_to_dl(moon_dtype dtype) { return moon_dtypes[dtype].dl; }
 

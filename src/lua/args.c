@@ -17,8 +17,7 @@ int64_t moonl_index(lua_State *L, int arg, int64_t extent) {
     lua_Integer i = luaL_checkinteger(L, arg);
     lua_Integer at = i < 0 ? i + extent : i - 1;
     if (at < 0 || at >= extent) {
-        luaL_argerror(L, arg,
-                      lua_pushfstring(L, "index %I is out of range 1..%I", (LUAI_UACINT)i, (LUAI_UACINT)extent));
+        luaL_argerror(L, arg, lua_pushfstring(L, "index %I is out of range 1..%I", (LUAI_UACINT)i, (LUAI_UACINT)extent));
     }
     return at;
 }
@@ -115,11 +114,10 @@ moon_dtype moonl_check_dtype(lua_State *L, int arg) {
     moon_dtype dtype;
     if (!moonl_test_dtype(L, arg, &dtype)) {
         const char *got = luaL_tolstring(L, arg, NULL);
-        const char *text = lua_type(L, arg) == LUA_TSTRING
-                               ? "unknown dtype '%s'; the dtypes are bool, int8 to int64, uint8 to "
-                                 "uint64, float16, bfloat16, float32, float64, complex64, "
-                                 "complex128, float8_e4m3fn, float8_e5m2"
-                               : "a dtype is a name such as \"float32\", got %s";
+        const char *text = lua_type(L, arg) == LUA_TSTRING ? "unknown dtype '%s'; the dtypes are bool, int8 to int64, uint8 to "
+                                                             "uint64, float16, bfloat16, float32, float64, complex64, "
+                                                             "complex128, float8_e4m3fn, float8_e5m2"
+                                                           : "a dtype is a name such as \"float32\", got %s";
         luaL_argerror(L, arg, lua_pushfstring(L, text, got));
     }
     return dtype;
@@ -149,8 +147,7 @@ void moonl_known_options(lua_State *L, int arg, const char *const *names) {
             }
             luaL_pushresult(&b);
             if (key == NULL) key = "[1]";
-            luaL_argerror(L, arg,
-                          lua_pushfstring(L, "unknown option '%s'; the options are %s", key, lua_tostring(L, -1)));
+            luaL_argerror(L, arg, lua_pushfstring(L, "unknown option '%s'; the options are %s", key, lua_tostring(L, -1)));
         }
         lua_pop(L, 1);
     }
@@ -186,7 +183,6 @@ void moonl_check_options(lua_State *L, int arg, moonl_options *out) {
         if (moon_device_find(name, &out->device)) moonl_arg_raise(L, arg);
     }
     if (lua_getfield(L, arg, "readonly") != LUA_TNIL) out->readonly = lua_toboolean(L, -1);
-    if (moonl_field_bool(L, arg, "pin", false))
-        luaL_argerror(L, arg, "pin= needs a device that pins host memory; there is none");
+    if (moonl_field_bool(L, arg, "pin", false)) luaL_argerror(L, arg, "pin= needs a device that pins host memory; there is none");
     lua_pop(L, 3);
 }

@@ -25,8 +25,8 @@ typedef struct moonl_state {
 } moonl_state;
 
 /* addresses are registry keys */
-extern const char moonl_key_meta, moonl_key_methods, moonl_key_module, moonl_key_complex, moonl_key_shape,
-    moonl_key_state, moonl_key_counters, moonl_key_generator, moonl_key_random;
+extern const char moonl_key_meta, moonl_key_methods, moonl_key_module, moonl_key_complex, moonl_key_shape, moonl_key_state,
+    moonl_key_counters, moonl_key_generator, moonl_key_random;
 
 typedef struct moonl_entry {
     const char *name;
@@ -56,10 +56,11 @@ void moonl_open_api(lua_State *L);
 
 /* the tensor at index i of one of our own functions, or NULL; closed or not */
 static inline moon_tensor *moonl_test(lua_State *L, int i) {
-    if (lua_type(L, i) != LUA_TUSERDATA || !lua_getmetatable(L, i)) return NULL;
+    void *p = lua_touserdata(L, i);
+    if (p == NULL || !lua_getmetatable(L, i)) return NULL;
     int same = lua_rawequal(L, -1, MOONL_META);
     lua_pop(L, 1);
-    return same ? (moon_tensor *)lua_touserdata(L, i) : NULL;
+    return same ? (moon_tensor *)p : NULL;
 }
 /* raises: the value at arg is no tensor, or a closed one */
 int moonl_bad_tensor(lua_State *L, int arg);
@@ -136,9 +137,8 @@ moon_tensor *moonl_push_nested(lua_State *L, int arg, int dtype, moon_device *de
 /* Replace the value at arg, which is neither scalar nor tensor, by a tensor made of it: a table by nested tables, anything
    else through moon.from. Runs Lua code. */
 void moonl_convert(lua_State *L, int arg, moon_dtype dtype);
-/* {out=} of the options table at arg, left on the stack, or NULL; and whether a result may be written into it (ops.c) */
+/* {out=} of the options table at arg, left on the stack, or NULL (ops.c) */
 moon_tensor *moonl_option_out(lua_State *L, int arg);
-void moonl_check_out(lua_State *L, const char *name, const moon_draft *draft, const moon_tensor *out);
 /* target = the scalar or tensor at arg */
 void moonl_assign(lua_State *L, const moon_tensor *target, int arg);
 

@@ -36,8 +36,7 @@ static void mismatch(lua_State *L, lua_Integer i, const moon_tensor *t, const mo
     char a[200], b[200];
     moon_shape_text(t->ndim, t->shape, a, sizeof a);
     moon_shape_text(first->ndim, first->shape, b, sizeof b);
-    luaL_argerror(
-        L, 1, lua_pushfstring(L, "item %I has shape %s, which does not go with %s of item 1", (LUAI_UACINT)i, a, b));
+    luaL_argerror(L, 1, lua_pushfstring(L, "item %I has shape %s, which does not go with %s of item 1", (LUAI_UACINT)i, a, b));
 }
 
 /* the promoted dtype; checks that all shapes agree, but for dimension `except` */
@@ -113,8 +112,7 @@ static moon_dtype where_dtype(const moon_operand *a, const moon_operand *b) {
 }
 
 /* push the operand, cast and broadcast to a contiguous host tensor */
-static moon_tensor *push_full(lua_State *L, const moon_operand *from, moon_dtype dtype, int ndim,
-                              const int64_t *shape) {
+static moon_tensor *push_full(lua_State *L, const moon_operand *from, moon_dtype dtype, int ndim, const int64_t *shape) {
     moon_tensor *t = moonl_push_contiguous(L, dtype, ndim, shape, NULL);
     if (from->tensor) moonl_open(L, from->tensor);
     if (from->tensor ? moon_copy(t, from->tensor) : moon_fill(t, &from->value)) moonl_raise(L);
@@ -136,8 +134,7 @@ static int module_where(lua_State *L) {
     for (int i = 0; i < 2; i++) {
         in[i].tensor = moonl_test(L, i + 2);
         if (in[i].tensor) shaped[count++] = moonl_check(L, i + 2);
-        else if (!moonl_test_value(L, i + 2, &in[i].value))
-            return luaL_typeerror(L, i + 2, "tensor, number, boolean or complex");
+        else if (!moonl_test_value(L, i + 2, &in[i].value)) return luaL_typeerror(L, i + 2, "tensor, number, boolean or complex");
     }
     int64_t shape[MOON_MAXDIM];
     if (moon_broadcast_shape(count, shaped, &ndim, shape)) return moonl_raise(L);
@@ -151,8 +148,7 @@ static int module_where(lua_State *L) {
     return 1;
 }
 
-static const moonl_entry functions[] = {
-    {"cat", module_cat}, {"stack", module_stack}, {"where", module_where}, {NULL, NULL}};
+static const moonl_entry functions[] = {{"cat", module_cat}, {"stack", module_stack}, {"where", module_where}, {NULL, NULL}};
 
 void moonl_open_combine(lua_State *L, int module, int methods, int meta) {
     (void)methods;

@@ -38,13 +38,13 @@ static bool operand(lua_State *L, int i, double out[2]) {
 
 static int deferred(lua_State *L, const char *event) {
     for (int i = 1; i <= 2; i++) {
-        if (moonl_test_complex(L, i) || luaL_getmetafield(L, i, event) == LUA_TNIL) continue;
+        if (lua_type(L, i) != LUA_TUSERDATA || moonl_test_complex(L, i)) continue;
+        if (luaL_getmetafield(L, i, event) == LUA_TNIL) continue;
         lua_insert(L, 1);
         lua_call(L, lua_gettop(L) - 1, 1);
         return 1;
     }
-    return luaL_error(L, "attempt to perform arithmetic on a %s and a %s value", luaL_typename(L, 1),
-                      luaL_typename(L, 2));
+    return luaL_error(L, "attempt to perform arithmetic on a %s and a %s value", luaL_typename(L, 1), luaL_typename(L, 2));
 }
 
 static int complex_add(lua_State *L) {
@@ -121,7 +121,7 @@ static int complex_tostring(lua_State *L) {
     return 1;
 }
 
-/* ---- methods ---- */
+/*** # Complex values */
 
 static const double *check(lua_State *L) {
     const double *z = moonl_test_complex(L, 1);

@@ -140,16 +140,6 @@ static int count_numbers(lua_State *L) {
     return n;
 }
 
-/* sequences are made on the CPU in a dtype that core lays out, then cast and moved */
-static int finish_sequence(lua_State *L, moon_tensor *t, const moonl_options *options) {
-    moon_dtype dtype = dtype_or(options, (moon_dtype)t->dtype);
-    moon_device *device = options->device ? options->device : moon_cpu();
-    if (dtype == t->dtype && device == moon_cpu()) return finish(t, options);
-    moon_tensor *cast = moonl_push_contiguous(L, dtype, t->ndim, t->shape, device);
-    if (moon_copy(cast, t)) return moonl_raise(L);
-    return finish(cast, options);
-}
-
 static int64_t arange_count_int(lua_State *L, int64_t first, int64_t last, int64_t step) {
     if (step == 0) luaL_argerror(L, 3, "step is 0");
     if (step > 0 ? last <= first : last >= first) return 0;
@@ -173,19 +163,18 @@ static int module_arange(lua_State *L) {
     if (integers) {
         int64_t a = first ? lua_tointeger(L, first) : 0, step = n == 3 ? lua_tointeger(L, 3) : 1;
         int64_t count = arange_count_int(L, a, lua_tointeger(L, last), step);
-        moon_tensor *t = moonl_push_contiguous(L, MOON_INT64, 1, &count, NULL);
+        moon_tensor *t = moonl_push_contiguous(L, dtype_or(&options, MOON_INT64), 1, &count, options.device);
         if (moon_arange_int(t, a, step)) return moonl_raise(L);
-        return finish_sequence(L, t, &options);
+        return finish(t, &options);
     }
     double a = first ? lua_tonumber(L, first) : 0, step = n == 3 ? lua_tonumber(L, 3) : 1;
     double steps = ceil((lua_tonumber(L, last) - a) / step);
     if (step == 0) return luaL_argerror(L, 3, "step is 0");
     if (!(steps < 9e18)) return luaL_error(L, "arange of %f elements", steps);
     int64_t count = steps > 0 ? (int64_t)steps : 0;
-    moon_dtype dtype = options.dtype == MOON_FLOAT32 || options.dtype < 0 ? MOON_FLOAT32 : MOON_FLOAT64;
-    moon_tensor *t = moonl_push_contiguous(L, dtype, 1, &count, NULL);
+    moon_tensor *t = moonl_push_contiguous(L, dtype_or(&options, MOON_FLOAT32), 1, &count, options.device);
     if (moon_arange(t, a, step)) return moonl_raise(L);
-    return finish_sequence(L, t, &options);
+    return finish(t, &options);
 }
 
 /*** moon.linspace(first, last, n, [options]) -> tensor
@@ -196,10 +185,9 @@ static int module_linspace(lua_State *L) {
     int64_t n = luaL_checkinteger(L, 3);
     luaL_argcheck(L, n >= 0, 3, "the number of points is negative");
     moonl_check_options(L, 4, &options);
-    moon_dtype dtype = options.dtype == MOON_FLOAT32 || options.dtype < 0 ? MOON_FLOAT32 : MOON_FLOAT64;
-    moon_tensor *t = moonl_push_contiguous(L, dtype, 1, &n, NULL);
+    moon_tensor *t = moonl_push_contiguous(L, dtype_or(&options, MOON_FLOAT32), 1, &n, options.device);
     if (moon_linspace(t, first, last)) return moonl_raise(L);
-    return finish_sequence(L, t, &options);
+    return finish(t, &options);
 }
 
 /*** moon.eye(n, [m], [options]) -> tensor
@@ -232,9 +220,8 @@ static int module_from_string(lua_State *L) {
     moonl_sizes sizes;
     if (lua_isnoneornil(L, 3)) {
         if (n % size) {
-            return luaL_argerror(L, 1,
-                                 lua_pushfstring(L, "%I bytes are no whole number of %s elements", (LUAI_UACINT)n,
-                                                 moon_dtypes[dtype].name));
+            return luaL_argerror(
+                L, 1, lua_pushfstring(L, "%I bytes are no whole number of %s elements", (LUAI_UACINT)n, moon_dtypes[dtype].name));
         }
         sizes.ndim = 1;
         sizes.at[0] = (int64_t)(n / size);
@@ -244,9 +231,9 @@ static int module_from_string(lua_State *L) {
     moon_draft draft;
     if (moon_draft_contiguous(&draft, dtype, sizes.ndim, sizes.at)) return moonl_raise(L);
     if ((size_t)draft.t.numel * size != n) {
-        return luaL_argerror(L, 1,
-                             lua_pushfstring(L, "%I bytes given, the sizes take %I", (LUAI_UACINT)n,
-                                             (LUAI_UACINT)((size_t)draft.t.numel * size)));
+        return luaL_argerror(
+            L, 1,
+            lua_pushfstring(L, "%I bytes given, the sizes take %I", (LUAI_UACINT)n, (LUAI_UACINT)((size_t)draft.t.numel * size)));
     }
     moon_tensor *t = moonl_push_alloc(L, &draft, moon_cpu());
     if (n) memcpy(moon_data(t), bytes, n);

@@ -51,14 +51,12 @@ static int push_from(lua_State *L, const moon_tensor *t, const request *r) {
                           moon_dtypes[dtype].name);
     }
     if (r->copy == COPY_NEVER && device != t->storage->device) {
-        return luaL_error(L, "from: the source is on %s, not %s; copy = true moves", t->storage->device->name,
-                          device->name);
+        return luaL_error(L, "from: the source is on %s, not %s; copy = true moves", t->storage->device->name, device->name);
     }
     if (r->copy == COPY_NEVER && r->readonly == 0 && frozen(t)) {
         return luaL_error(L, "from: the source is read-only; copy = true makes a writable copy");
     }
-    if (r->copy == COPY_AUTO)
-        copy = dtype != t->dtype || device != t->storage->device || (r->readonly == 0 && frozen(t));
+    if (r->copy == COPY_AUTO) copy = dtype != t->dtype || device != t->storage->device || (r->readonly == 0 && frozen(t));
     moon_tensor *result;
     if (copy) {
         result = moonl_push_contiguous(L, dtype, t->ndim, t->shape, device);
@@ -106,8 +104,7 @@ static void push_dlpack(lua_State *L, int arg) {
     lua_pushvalue(L, arg);
     lua_call(L, 1, 1);
     if (lua_type(L, -1) != LUA_TLIGHTUSERDATA) {
-        luaL_argerror(L, arg,
-                      lua_pushfstring(L, "__dlpack gave a %s, expected a light userdata", luaL_typename(L, -1)));
+        luaL_argerror(L, arg, lua_pushfstring(L, "__dlpack gave a %s, expected a light userdata", luaL_typename(L, -1)));
     }
     box->managed = (moon_dl_versioned *)lua_touserdata(L, -1);
     if (box->managed == NULL) luaL_argerror(L, arg, "__dlpack gave NULL");
@@ -167,8 +164,7 @@ static int module_from(lua_State *L) {
                            : type == LUA_TNUMBER ? "; moon.tensor takes it"
                                                  : "";
         return luaL_argerror(
-            L, 1,
-            lua_pushfstring(L, "tensor or an object that offers one expected, got %s%s", luaL_typename(L, 1), hint));
+            L, 1, lua_pushfstring(L, "tensor or an object that offers one expected, got %s%s", luaL_typename(L, 1), hint));
     }
     check_request(L, 2, &r);
     if (r.dtype < 0) return luaL_argerror(L, 1, "a plain table needs dtype=; or use moon.tensor");

@@ -46,15 +46,12 @@ static int64_t bound(lua_State *L, int table, int part, int dim, int64_t extent,
     }
     int isint;
     lua_Integer k = lua_tointegerx(L, -1, &isint);
-    if (!isint)
-        return luaL_error(L, "a range is {first, last} or {first, last, step} of integers, got %s",
-                          luaL_typename(L, -1));
+    if (!isint) return luaL_error(L, "a range is {first, last} or {first, last, step} of integers, got %s", luaL_typename(L, -1));
     lua_pop(L, 1);
     if (part == 3) return k;
     int64_t at = k < 0 ? k + extent : k - 1;
     if (at < 0 || at >= extent) {
-        return luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent,
-                          dim + 1);
+        return luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
     }
     return at;
 }
@@ -83,8 +80,7 @@ static void take_range(lua_State *L, const moon_tensor *t, int dim, moon_tensor 
 static bool take_table(lua_State *L, const moon_tensor *t, int i, moon_draft *draft) {
     lua_Unsigned n = lua_rawlen(L, i);
     if (n > (lua_Unsigned)t->ndim) {
-        luaL_error(L, "%I indices for a %d-d tensor; a range is a table of its own: x[{{1, 3}}]", (LUAI_UACINT)n,
-                   t->ndim);
+        luaL_error(L, "%I indices for a %d-d tensor; a range is a table of its own: x[{{1, 3}}]", (LUAI_UACINT)n, t->ndim);
     }
     moon_draft_init(draft, (moon_dtype)t->dtype, t->ndim);
     moon_tensor *view = &draft->t;
@@ -100,8 +96,7 @@ static bool take_table(lua_State *L, const moon_tensor *t, int i, moon_draft *dr
             if (!isint) luaL_error(L, "an index is an integer, got %s", lua_tostring(L, -1));
             int64_t at = k < 0 ? k + extent : k - 1;
             if (at < 0 || at >= extent) {
-                luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent,
-                           dim + 1);
+                luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
             }
             view->offset += at * t->strides[dim] * (int64_t)moon_itemsize(t);
         } else if (type == LUA_TTABLE) {
@@ -224,8 +219,7 @@ static int tensor_newindex(lua_State *L) {
     if (type == LUA_TNUMBER && t->ndim == 1 && moonl_test_value(L, 3, &value)) {
         int64_t at = first_index(L, t, 2);
         if (at < 0)
-            return luaL_error(L, "index %I is out of range 1..%I", (LUAI_UACINT)t->shape[0] + 1,
-                              (LUAI_UACINT)t->shape[0]);
+            return luaL_error(L, "index %I is out of range 1..%I", (LUAI_UACINT)t->shape[0] + 1, (LUAI_UACINT)t->shape[0]);
         moonl_write_at(L, t, at * t->strides[0] * (int64_t)moon_itemsize(t), &value, 0);
         return 0;
     }
@@ -237,8 +231,7 @@ static int tensor_newindex(lua_State *L) {
     } else {
         int64_t at = first_index(L, t, 2);
         if (at < 0)
-            return luaL_error(L, "index %I is out of range 1..%I", (LUAI_UACINT)t->shape[0] + 1,
-                              (LUAI_UACINT)t->shape[0]);
+            return luaL_error(L, "index %I is out of range 1..%I", (LUAI_UACINT)t->shape[0] + 1, (LUAI_UACINT)t->shape[0]);
         if (moon_view_select(&draft, t, 0, at)) return moonl_raise(L);
     }
     assign_draft(L, &draft, t, 3);
@@ -304,8 +297,7 @@ static int tensor_text(lua_State *L) {
     char element[16], text[128];
     const char *p = moon_data(t);
     if (p == NULL) {
-        if (t->storage->device->backend->download(element, t->storage, (size_t)(t->offset + offset),
-                                                  moon_itemsize(t))) {
+        if (t->storage->device->backend->download(element, t->storage, (size_t)(t->offset + offset), moon_itemsize(t))) {
             return moonl_raise(L);
         }
         p = element;

@@ -38,10 +38,8 @@ static void check_sequence(lua_State *L, const survey *s, int depth, lua_Unsigne
         lua_pop(L, 1);
         if (!lua_isinteger(L, -1)) {
             const char *key = luaL_tolstring(L, -1, NULL);
-            if (depth == 0)
-                bad(L, s, lua_pushfstring(L, "the table has a key '%s'; a tensor is made of sequences", key));
-            bad(L, s,
-                lua_pushfstring(L, "row %s has a key '%s'; a tensor is made of sequences", where(L, s, depth), key));
+            if (depth == 0) bad(L, s, lua_pushfstring(L, "the table has a key '%s'; a tensor is made of sequences", key));
+            bad(L, s, lua_pushfstring(L, "row %s has a key '%s'; a tensor is made of sequences", where(L, s, depth), key));
         }
         count++;
     }
@@ -69,8 +67,7 @@ static void survey_leaf(lua_State *L, survey *s, int depth) {
         if (lua_type(L, -1) == LUA_TSTRING && s->given && s->dtype == MOON_UINT64) return;
         const char *type = moonl_test(L, -1) ? "tensor (moon.stack joins tensors)" : luaL_typename(L, -1);
         if (depth == 0) bad(L, s, lua_pushfstring(L, "number, boolean, complex or table expected, got %s", type));
-        bad(L, s,
-            lua_pushfstring(L, "element %s is a %s, expected a number, boolean or complex", where(L, s, depth), type));
+        bad(L, s, lua_pushfstring(L, "element %s is a %s, expected a number, boolean or complex", where(L, s, depth), type));
     }
     if (!s->given) s->dtype = join(L, s, depth, (int)moon_value_dtype(&value));
 }
@@ -95,9 +92,7 @@ static void survey_value(lua_State *L, survey *s, int depth) {
                             (LUAI_UACINT)s->shape[depth]));
     }
     if (n == 0) {
-        if (s->ndim >= 0 && s->ndim != depth + 1) {
-            bad(L, s, lua_pushfstring(L, "row %s is empty", where(L, s, depth)));
-        }
+        if (s->ndim >= 0 && s->ndim != depth + 1) { bad(L, s, lua_pushfstring(L, "row %s is empty", where(L, s, depth))); }
         s->ndim = depth + 1;
     }
     for (int64_t i = 1; i <= n; i++) {
@@ -144,7 +139,7 @@ moon_tensor *moonl_push_nested(lua_State *L, int arg, int dtype, moon_device *de
     return there;
 }
 
-/* ---- x:totable() ---- */
+/*** # Indexing */
 
 static void push_table(lua_State *L, const moon_tensor *t, int d, int64_t offset) {
     if (d == t->ndim) {

@@ -1,5 +1,4 @@
 /* Elementwise operators: one function, bound once for every line of ops.def. */
-#include <string.h>
 #include "binding.h"
 
 /*** # Operators
@@ -8,36 +7,6 @@ takes the tensor's dtype where it can. `{out = t}` as last argument writes into 
 place: `x:add_(1)`. All are functions of the module too: `moon.sub(1, x)`. The operators `+ - * / // % ^ & | ~` and unary `-`
 and `~` are add, sub, mul, div, floor_divide, remainder, pow, bitwise_and, bitwise_or, bitwise_xor, neg and bitwise_not. `==`
 compares identity, as Lua must have one boolean: `x:eq(y)` compares elements, `moon.equal(x, y)` whole tensors. */
-
-/* may a result of dtype `from` be written into `to`? Not from complex to real, floats to integers, numbers to bools */
-static bool may_cast(moon_dtype from, moon_dtype to) {
-    static const int rank[] = {0, 1, 1, 2, 3}; /* by moon_kind */
-    return rank[moon_dtypes[from].kind] <= rank[moon_dtypes[to].kind];
-}
-
-/* raises unless a result laid out as draft may be written into out */
-static void check_out(lua_State *L, const char *name, const moon_draft *draft, const moon_tensor *out, bool in_place) {
-    char want[200], have[200];
-    const moon_tensor *r = &draft->t;
-    moonl_open(L, out);
-    bool same = r->ndim == out->ndim && memcmp(r->shape, out->shape, (size_t)r->ndim * sizeof(int64_t)) == 0;
-    if (!same) {
-        moon_shape_text(r->ndim, r->shape, want, sizeof want);
-        moon_shape_text(out->ndim, out->shape, have, sizeof have);
-        luaL_error(L,
-                   in_place ? "%s_: the result has shape %s, the tensor to change %s"
-                            : "%s: the result has shape %s, out has %s",
-                   name, want, have);
-    }
-    if (!may_cast((moon_dtype)r->dtype, (moon_dtype)out->dtype)) {
-        luaL_error(L, "%s: a %s result cannot be written into a %s tensor without loss; use x:astype", name,
-                   moon_dtypes[r->dtype].name, moon_dtypes[out->dtype].name);
-    }
-}
-
-void moonl_check_out(lua_State *L, const char *name, const moon_draft *draft, const moon_tensor *out) {
-    check_out(L, name, draft, out, false);
-}
 
 /* the tensor in {out=} at arg, left on the stack; NULL where there is none */
 moon_tensor *moonl_option_out(lua_State *L, int arg) {
@@ -65,13 +34,11 @@ static void reopen(lua_State *L, int n, const moon_operand *in) {
     }
 }
 
-/* run op over in, into out if given, else into a new tensor that is pushed */
-static void run(lua_State *L, moon_op_id id, int n, const moon_operand *in, const moon_tensor *out, bool in_place) {
-    moon_draft draft;
-    if (moon_op_plan(id, n, in, &draft)) moonl_raise(L);
-    if (out) {
-        check_out(L, moon_ops[id].name, &draft, out, in_place);
-    } else {
+/* run the operator into out if given, else into a new tensor that is pushed */
+static void run(lua_State *L, moon_op_id id, int n, const moon_operand *in, const moon_tensor *out) {
+    if (out == NULL) {
+        moon_draft draft;
+        if (moon_op_plan(id, n, in, &draft)) moonl_raise(L);
         const moon_tensor *first = in[0].tensor ? in[0].tensor : in[1].tensor;
         out = moonl_push_alloc(L, &draft, first->storage->device);
         reopen(L, n, in);
@@ -97,7 +64,7 @@ static int call_operator(lua_State *L) {
     if (code & 1) {
         out = in[0].tensor;
         lua_settop(L, n);
-        run(L, id, n, in, out, true);
+        run(L, id, n, in, out);
         lua_settop(L, 1);
         return 1;
     }
@@ -106,7 +73,7 @@ static int call_operator(lua_State *L) {
         moonl_known_options(L, n + 1, names);
         out = moonl_option_out(L, n + 1);
     }
-    run(L, id, n, in, out, false);
+    run(L, id, n, in, out);
     return 1;
 }
 
@@ -121,8 +88,7 @@ static int defer(lua_State *L, int other) {
         lua_call(L, 2, 1);
         return 1;
     }
-    return luaL_error(L, "attempt to perform arithmetic (%s) on a tensor and a %s value", event + 2,
-                      luaL_typename(L, other));
+    return luaL_error(L, "attempt to perform arithmetic (%s) on a tensor and a %s value", event + 2, luaL_typename(L, other));
 }
 
 static int metamethod(lua_State *L) {
@@ -133,8 +99,9 @@ static int metamethod(lua_State *L) {
         in[i].tensor = moonl_test(L, i + 1);
         if (in[i].tensor == NULL && !moonl_test_value(L, i + 1, &in[i].value)) return defer(L, i + 1);
     }
+    if (in[0].tensor == NULL && in[1].tensor == NULL) return moonl_bad_tensor(L, 1);
     reopen(L, n, in);
-    run(L, id, n, in, NULL, false);
+    run(L, id, n, in, NULL);
     return 1;
 }
 

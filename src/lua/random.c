@@ -195,9 +195,8 @@ static int module_randint(lua_State *L) {
         arg = 3;
     }
     if (low >= high) {
-        return luaL_argerror(
-            L, arg - 1,
-            lua_pushfstring(L, "no integer from %I up to but without %I", (LUAI_UACINT)low, (LUAI_UACINT)high));
+        return luaL_argerror(L, arg - 1,
+                             lua_pushfstring(L, "no integer from %I up to but without %I", (LUAI_UACINT)low, (LUAI_UACINT)high));
     }
     luaL_checktype(L, arg, LUA_TTABLE);
     moonl_sizes sizes;
@@ -234,13 +233,8 @@ static int module_randperm(lua_State *L) {
 }
 
 static const moonl_entry functions[] = {
-    {"generator", module_generator},
-    {"manual_seed", module_manual_seed},
-    {"rand", module_rand},
-    {"randn", module_randn},
-    {"randint", module_randint},
-    {"randperm", module_randperm},
-    {NULL, NULL},
+    {"generator", module_generator}, {"manual_seed", module_manual_seed}, {"rand", module_rand}, {"randn", module_randn},
+    {"randint", module_randint},     {"randperm", module_randperm},       {NULL, NULL},
 };
 
 static const moonl_entry methods_of_generator[] = {{"seed", generator_seed}, {NULL, NULL}};

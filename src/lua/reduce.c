@@ -33,14 +33,14 @@ static void count_from_one(lua_State *L, const moon_tensor *indices) {
 }
 
 /* push the result, or out */
-static const moon_tensor *push_reduced(lua_State *L, moon_op_id id, const moon_tensor *t, const request *r,
-                                       moon_tensor *out) {
-    moon_draft draft;
+static const moon_tensor *push_reduced(lua_State *L, moon_op_id id, const moon_tensor *t, const request *r, moon_tensor *out) {
     moonl_open(L, t);
-    if (moon_reduce_plan(id, t, r->dim, r->keepdim, &draft)) moonl_raise(L);
-    if (out) moonl_check_out(L, moon_ops[id].name, &draft, out);
-    else out = moonl_push_alloc(L, &draft, t->storage->device);
-    moonl_open(L, t);
+    if (out == NULL) {
+        moon_draft draft;
+        if (moon_reduce_plan(id, t, r->dim, r->keepdim, &draft)) moonl_raise(L);
+        out = moonl_push_alloc(L, &draft, t->storage->device);
+        moonl_open(L, t);
+    }
     if (moon_reduce_run(id, t, r->dim, out)) moonl_raise(L);
     if (id == MOON_OP_argmin || id == MOON_OP_argmax) count_from_one(L, out);
     return out;
@@ -75,12 +75,13 @@ static int tensor_matmul(lua_State *L) {
         moonl_known_options(L, 3, names);
         out = moonl_option_out(L, 3);
     }
-    moon_draft draft;
-    if (moon_matmul_plan(a, b, &draft)) return moonl_raise(L);
-    if (out) moonl_check_out(L, "matmul", &draft, out);
-    else out = moonl_push_alloc(L, &draft, a->storage->device);
-    moonl_open(L, a);
-    moonl_open(L, b);
+    if (out == NULL) {
+        moon_draft draft;
+        if (moon_matmul_plan(a, b, &draft)) return moonl_raise(L);
+        out = moonl_push_alloc(L, &draft, a->storage->device);
+        moonl_open(L, a);
+        moonl_open(L, b);
+    }
     if (moon_matmul_run(a, b, out)) return moonl_raise(L);
     return 1;
 }

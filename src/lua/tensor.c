@@ -100,8 +100,7 @@ moon_tensor *moonl_push_alloc(lua_State *L, const moon_draft *draft, moon_device
     return t;
 }
 
-moon_tensor *moonl_push_contiguous(lua_State *L, moon_dtype dtype, int ndim, const int64_t *shape,
-                                   moon_device *device) {
+moon_tensor *moonl_push_contiguous(lua_State *L, moon_dtype dtype, int ndim, const int64_t *shape, moon_device *device) {
     moon_draft draft;
     if (moon_draft_contiguous(&draft, dtype, ndim, shape)) moonl_raise(L);
     return moonl_push_alloc(L, &draft, device);

@@ -54,11 +54,11 @@ void moonl_check_value(lua_State *L, int arg, moon_dtype dtype, moon_value *out)
 }
 
 /* by memcpy: foreign elements may be unaligned */
-#define LOAD(type, push, cast)                                                                                         \
-    do {                                                                                                               \
-        type v;                                                                                                        \
-        memcpy(&v, p, sizeof v);                                                                                       \
-        push(L, cast v);                                                                                               \
+#define LOAD(type, push, cast)   \
+    do {                         \
+        type v;                  \
+        memcpy(&v, p, sizeof v); \
+        push(L, cast v);         \
     } while (0)
 
 void moonl_push_element(lua_State *L, moon_dtype dtype, const void *p) {
@@ -105,15 +105,26 @@ void moonl_push_at(lua_State *L, const moon_tensor *t, int64_t offset) {
     moonl_push_element(L, (moon_dtype)t->dtype, element);
 }
 
+/* the two dtypes that can refuse no number */
+static void write_float(char *p, moon_dtype dtype, double value) {
+    float narrow = (float)value;
+    if (dtype == MOON_FLOAT32) memcpy(p, &narrow, sizeof narrow);
+    else memcpy(p, &value, sizeof value);
+}
+
 void moonl_write_at(lua_State *L, const moon_tensor *t, int64_t offset, const moon_value *value, int arg) {
-    char element[16];
-    if (moon_element_write((moon_dtype)t->dtype, element, value)) arg ? moonl_arg_raise(L, arg) : moonl_raise(L);
+    char element[16], *data = moon_data(t);
+    moon_dtype dtype = (moon_dtype)t->dtype;
+    if (data && value->kind == MOON_VALUE_FLOAT && (dtype == MOON_FLOAT32 || dtype == MOON_FLOAT64)) {
+        if (moon_tensor_writing(t)) moonl_raise(L);
+        write_float(data + offset, dtype, value->as.f);
+        return;
+    }
+    if (moon_element_write(dtype, element, value)) arg ? moonl_arg_raise(L, arg) : moonl_raise(L);
     if (moon_tensor_writing(t)) moonl_raise(L);
-    char *data = moon_data(t);
     if (data) {
         memcpy(data + offset, element, moon_itemsize(t));
-    } else if (t->storage->device->backend->upload(t->storage, (size_t)(t->offset + offset), element,
-                                                   moon_itemsize(t))) {
+    } else if (t->storage->device->backend->upload(t->storage, (size_t)(t->offset + offset), element, moon_itemsize(t))) {
         moonl_raise(L);
     }
 }

@@ -19,13 +19,11 @@ static int tensor_narrow(lua_State *L) {
     int64_t extent = t->shape[dim], length = luaL_checkinteger(L, 4), given = luaL_checkinteger(L, 3);
     int64_t first = given < 0 ? given + extent : given - 1;
     if (first < 0 || first > extent || (first == extent && length != 0)) {
-        return luaL_argerror(
-            L, 3, lua_pushfstring(L, "index %I is out of range 1..%I", (LUAI_UACINT)given, (LUAI_UACINT)extent));
+        return luaL_argerror(L, 3, lua_pushfstring(L, "index %I is out of range 1..%I", (LUAI_UACINT)given, (LUAI_UACINT)extent));
     }
     if (length < 0 || length > extent - first) {
         return luaL_argerror(
-            L, 4,
-            lua_pushfstring(L, "length %I is out of range 0..%I", (LUAI_UACINT)length, (LUAI_UACINT)(extent - first)));
+            L, 4, lua_pushfstring(L, "length %I is out of range 0..%I", (LUAI_UACINT)length, (LUAI_UACINT)(extent - first)));
     }
     moon_draft draft;
     return push(L, moon_view_slice(&draft, t, dim, first, length, 1), &draft, t);
@@ -59,8 +57,7 @@ static int tensor_slice(lua_State *L) {
 The transpose of a matrix; a 1-d or 0-d tensor as it is. */
 static int tensor_t(lua_State *L) {
     const moon_tensor *t = moonl_check(L, 1);
-    if (t->ndim > 2)
-        return luaL_error(L, "t() takes at most 2 dimensions, this tensor has %d; use x:transpose(a, b)", t->ndim);
+    if (t->ndim > 2) return luaL_error(L, "t() takes at most 2 dimensions, this tensor has %d; use x:transpose(a, b)", t->ndim);
     moon_draft draft;
     int last = t->ndim == 2 ? 1 : 0;
     if (t->ndim == 0) return push(L, moon_view_reshape(&draft, t, 0, NULL), &draft, t);
@@ -240,8 +237,7 @@ static int tensor_diagonal(lua_State *L) {
     const moon_tensor *t = moonl_check(L, 1);
     if (t->ndim < 2) return luaL_error(L, "diagonal takes at least 2 dimensions, this tensor has %d", t->ndim);
     int64_t offset = luaL_optinteger(L, 2, 0);
-    int a = lua_isnoneornil(L, 3) ? 0 : moonl_dim(L, 3, t->ndim),
-        b = lua_isnoneornil(L, 4) ? 1 : moonl_dim(L, 4, t->ndim);
+    int a = lua_isnoneornil(L, 3) ? 0 : moonl_dim(L, 3, t->ndim), b = lua_isnoneornil(L, 4) ? 1 : moonl_dim(L, 4, t->ndim);
     moon_draft draft;
     return push(L, moon_view_diagonal(&draft, t, offset, a, b), &draft, t);
 }

@@ -67,7 +67,7 @@ struct state {
     int *unref;           /* GIL: registry slots of Lua values that Python let go */
     size_t nunref, unref_room;
     double callback_timeout; /* seconds a foreign thread waits for the state */
-    struct method_entry *methods; /* holder: what is known of attributes, see method.c */
+    struct attribute *attributes; /* holder: see method.c */
     state *next;          /* GIL: all live states */
 };
 
@@ -83,16 +83,46 @@ struct cross {
 extern __thread thread *current_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 HIDDEN thread *new_thread(void);
 HIDDEN void thread_needs_state(thread *t); /* GIL not held: gives the thread its permanent Python thread state */
-HIDDEN void between_crossings(cross *c);   /* the rare work of enter(): drains, bumps, drops */
-HIDDEN void enter(lua_State *L, state *S, cross *c);
-HIDDEN void leave(cross *c);
-HIDDEN void unpark(cross *c);
+HIDDEN bool holds_gil(thread *t);
+HIDDEN void between_crossings(cross *c); /* the rare work of enter(): drains, bumps, drops */
+HIDDEN void breathe(void);
+HIDDEN void unpark_slow(cross *c);
 HIDDEN void drain(state *S, lua_State *L);
+/* torch's version counters to bump, references to drop: what was written, or let go, without the GIL (exchange) */
+HIDDEN extern _Atomic(void *) written_list, released_list;
 
 static inline thread *this_thread(void) {
     thread *t = current_thread;
     return likely(t != NULL) ? t : new_thread();
 }
+
+static inline void enter(lua_State *L, state *S, cross *c) {
+    thread *t = this_thread();
+    if (unlikely(t->ts == NULL)) thread_needs_state(t);
+    c->gil_before = t->gil;
+    c->took = !t->gil && !(unlikely(t->foreign) && holds_gil(t));
+    if (c->took) PyEval_RestoreThread(t->ts);
+    t->gil = true;
+    S->holder = t; /* a host may have moved the state to another thread between crossings */
+    c->S = S;
+    c->L = L;
+    c->thread = t;
+    c->prev = t->top;
+    t->top = c;
+    if (unlikely(S->nburied != 0 || S->nunref != 0 || atomic_load_explicit(&written_list, memory_order_relaxed) != NULL ||
+                 atomic_load_explicit(&released_list, memory_order_relaxed) != NULL)) {
+        between_crossings(c);
+    }
+}
+
+static inline void leave(cross *c) {
+    thread *t = c->thread;
+    t->top = c->prev;
+    t->gil = c->gil_before;
+    if (c->took) PyEval_SaveThread();
+    else if (unlikely(t->hold != 0)) breathe();
+}
+
 /* 1: S is ours; 0: timed out; -1: closed. GIL held on entry and exit. timeout < 0: none */
 HIDDEN int acquire_state(state *S, thread *t, double timeout);
 HIDDEN void close_waiters(state *S); /* GIL: S is dead; tells those who wait for it */
@@ -101,6 +131,11 @@ HIDDEN void hand_over(state *S); /* GIL: S, ours till now, goes to the first who
 static inline void park(cross *c) {
     if (likely(c->S->head == NULL)) c->S->holder = NULL;
     else hand_over(c->S);
+}
+
+static inline void unpark(cross *c) {
+    if (likely(c->S->holder == NULL && !c->S->dead)) c->S->holder = c->thread;
+    else unpark_slow(c);
 }
 HIDDEN lua_State *borrow_coroutine(state *S, int *ref);
 HIDDEN void return_coroutine(state *S, lua_State *L, int ref);
@@ -111,22 +146,30 @@ HIDDEN void queue_unref(state *S, int ref); /* GIL: registry slot to free at the
 
 /* ---- functions over the bridge ---- */
 
-/* Every C function of the bridge is a closure with two upvalues: its state, and a blank proxy ready for the result. */
-#define STATE(L) ((state *)lua_touserdata(L, lua_upvalueindex(1)))
-#define BLANK lua_upvalueindex(2)
+/* Every C function of the bridge is a closure over its site: the state, and a blank proxy ready for the result, which upvalue 2
+   anchors. */
+typedef struct site {
+    state *S;
+    struct proxy *blank; /* NULL once used */
+} site;
+#define SITE(L) ((site *)lua_touserdata(L, lua_upvalueindex(1)))
+#define STATE(L) (SITE(L)->S)
 HIDDEN void new_proxy_metatable(lua_State *L, state *S); /* pushes it [raises] */
 HIDDEN void push_proxy_metatable(lua_State *L);
 HIDDEN int proxy_close(lua_State *L);
+HIDDEN void push_site(lua_State *L, state *S); /* the two upvalues [raises] */
 HIDDEN void push_function(lua_State *L, state *S, lua_CFunction f);
 HIDDEN void set_functions(lua_State *L, state *S, const luaL_Reg *functions); /* into the table on top */
-HIDDEN void make_blank(lua_State *L, state *S); /* [raises] before the crossing */
-#define READY(L, S)                                                              \
-    do {                                                                         \
-        if (unlikely(!lua_touserdata(L, BLANK))) make_blank(L, S);               \
-    } while (0)
+HIDDEN void make_blank(lua_State *L, site *k); /* [raises] before the crossing */
+HIDDEN void reserve_burial(lua_State *L, state *S); /* room for one reference more than there are proxies [raises] */
+static inline void ready(lua_State *L, site *k) { /* [raises] before the crossing */
+    if (unlikely(k->blank == NULL)) make_blank(L, k);
+}
+#define READY(L, S) ready(L, SITE(L))
 
 /* End of a hot function: result is a new reference, or NULL with a Python error set. Leaves, and returns 1 or raises. */
-HIDDEN int result(lua_State *L, cross *c, PyObject *value);
+HIDDEN int result_object(lua_State *L, cross *c, PyObject *value);
+static inline int result(lua_State *L, cross *c, PyObject *value);
 /* the same, but never converts: always a proxy */
 HIDDEN int result_proxy(lua_State *L, cross *c, PyObject *value);
 HIDDEN int result_none(lua_State *L, cross *c, int failed); /* no result; failed: a Python error is set */
@@ -160,8 +203,9 @@ HIDDEN PyObject *keep(job *j, PyObject *o); /* takes the reference; NULL stays N
 
 typedef struct proxy {
     const void *magic;
-    PyObject *o;     /* one reference; NULL once closed */
-    int64_t charged; /* bytes charged to Lua's collector */
+    PyObject *o;            /* one reference; NULL once closed */
+    struct method *waiting; /* a method value fetched from it and not yet called */
+    int64_t charged;        /* bytes charged to Lua's collector */
 } proxy;
 HIDDEN extern const char proxy_magic;
 
@@ -174,15 +218,50 @@ HIDDEN PyObject *check_proxy(lua_State *L, int arg); /* borrowed; a closed or wr
 
 /* Lua to Python: a new reference, or NULL with a Python error set. Never raises a Lua error. Tables and functions are
    converted in a protected call. */
-HIDDEN PyObject *to_python(lua_State *L, state *S, int i);
+HIDDEN PyObject *other_to_python(lua_State *L, state *S, int i, int type);
+static inline PyObject *to_python(lua_State *L, state *S, int i) {
+    int type = lua_type(L, i);
+    if (type == LUA_TNUMBER) {
+        return lua_isinteger(L, i) ? PyLong_FromLongLong(lua_tointeger(L, i)) : PyFloat_FromDouble(lua_tonumber(L, i));
+    }
+    if (type == LUA_TUSERDATA) {
+        proxy *p = to_proxy(L, i);
+        if (likely(p != NULL && p->o != NULL)) {
+            Py_INCREF(p->o);
+            return p->o;
+        }
+    }
+    return other_to_python(L, S, i, type);
+}
 /* Python to Lua, inside a protected call only: pushes one value; o is borrowed [raises] */
 HIDDEN void push_python(lua_State *L, state *S, PyObject *o);
 HIDDEN void push_proxy(lua_State *L, state *S, PyObject *o); /* always a proxy; o is borrowed [raises] */
 HIDDEN void push_item(lua_State *L, state *S, PyObject *o); /* push_python, but None is py.none [raises] */
 /* scalars that need no allocation: true if pushed; o is borrowed */
-HIDDEN bool push_scalar(lua_State *L, PyObject *o);
-/* interned attribute name for the string at i: a new reference. *keyword: it is a Lua keyword and an underscore */
-HIDDEN PyObject *attribute_name(lua_State *L, int i, bool *keyword);
+static inline bool push_scalar(lua_State *L, PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    if (type == &PyFloat_Type) {
+        lua_pushnumber(L, PyFloat_AsDouble(o));
+    } else if (type == &PyLong_Type) {
+        int overflow;
+        long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+        if (overflow) return false;
+        lua_pushinteger(L, v);
+    } else if (o == Py_None) {
+        lua_pushnil(L);
+    } else if (type == &PyBool_Type) {
+        lua_pushboolean(L, o == Py_True);
+    } else {
+        return false;
+    }
+    return true;
+}
+static inline int result(lua_State *L, cross *c, PyObject *value) {
+    if (unlikely(value == NULL || !push_scalar(L, value))) return result_object(L, c, value);
+    Py_DECREF(value);
+    leave(c);
+    return 1;
+}
 HIDDEN bool is_kw(lua_State *L, int i); /* a table made by py.kw */
 HIDDEN extern const char kw_metatable;   /* registry key of its metatable */
 /* NULL with an error that Lua sees as a plain Lua error with a position: the fault is the Lua caller's */
@@ -190,23 +269,36 @@ HIDDEN PyObject *conversion_error(const char *format, ...);
 /* an index: {…} becomes a key with slices */
 HIDDEN PyObject *key_to_python(lua_State *L, state *S, int i);
 HIDDEN PyObject *text_of(PyObject *o); /* what tostring shows: new reference or Python error */
+struct attribute;
+HIDDEN PyObject *strip_underscore(PyObject *name); /* new reference */
+HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a); /* with hints on failure; lent */
+HIDDEN int index_item(lua_State *L, state *S, PyObject *o); /* o[key at 2]: ends as result() does */
 HIDDEN void open_proxies(lua_State *L, state *S); /* [raises] */
 
 /* ---- calls (call.c): arguments from index first to the top; end the crossing as result() does ---- */
 HIDDEN int call_python(lua_State *L, cross *c, PyObject *callee, int first); /* takes callee */
-HIDDEN int call_method(lua_State *L, state *S, PyObject *name, int first);   /* receiver at first; enters by itself */
+HIDDEN int call_method(lua_State *L, state *S, PyObject *name, proxy *self); /* self at index 2, arguments from 3; enters by itself */
 
-/* methods fetched from a proxy (method.c) */
+/* ---- attribute names and methods (method.c) ---- */
+
+/* What is known of an attribute name on a type. Its Lua string is anchored, so the address is the name. */
+typedef struct attribute {
+    PyTypeObject *type;  /* one reference */
+    const char *address; /* of the Lua string */
+    PyObject *name;      /* interned, lives as long as the process */
+    bool keyword;        /* a Lua keyword and an underscore: `end_` */
+    bool method;         /* a method that the type itself has */
+} attribute;
+/* the entry for the string at index i, made if need be; NULL with a Python error. Names too long to intern use *own */
+HIDDEN attribute *find_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own);
+HIDDEN void forget_own_name(attribute *a, attribute *own);
 HIDDEN bool is_method(lua_State *L, int i);
-HIDDEN int init_methods(void);
-HIDDEN void close_methods(state *S);
-HIDDEN void open_methods(lua_State *L, state *S); /* [raises] */
-/* push the known method of that name, with proxy p at index 1; false: not known to be one. No GIL needed */
-HIDDEN bool push_known_method(lua_State *L, state *S, proxy *p, int name);
-/* attribute `value` of o was fetched: if it is a method of o's type, remember that, and say so */
-HIDDEN bool learn_method(lua_State *L, state *S, PyObject *o, int name, PyObject *attribute, PyObject *value);
-HIDDEN void forget_method(lua_State *L, state *S, PyObject *o, int name);
 HIDDEN PyObject *method_to_python(lua_State *L, state *S, int i); /* the bound method: new reference or Python error */
+HIDDEN int init_methods(void);
+HIDDEN void open_methods(lua_State *L, state *S); /* [raises] */
+HIDDEN void close_methods(state *S);
+HIDDEN int proxy_index(lua_State *L); /* upvalue 3: the table of method values */
+HIDDEN void method_outlives_proxy(state *S, proxy *p); /* p is finalized while a method value waits for its receiver */
 
 /* ---- errors (error.c) ---- */
 
@@ -237,7 +329,8 @@ typedef struct luaref {
 HIDDEN extern PyTypeObject *LuaFunctionType, *OpaqueType;
 HIDDEN int init_callables(PyObject *module);
 HIDDEN PyObject *new_luaref(lua_State *L, state *S, PyTypeObject *type, int i); /* protected call only */
-HIDDEN PyObject *wrap_function(PyObject *luafunction); /* a real Python function over it; steals */
+/* a real Python function over it, with the parameters of the Lua function on top of the stack; takes luafunction */
+HIDDEN PyObject *wrap_function(lua_State *L, PyObject *luafunction);
 /* the luaref behind a Python object that came from Lua, or NULL; borrowed */
 HIDDEN luaref *find_luaref(PyObject *o);
 
@@ -249,10 +342,8 @@ HIDDEN PyObject *tensor_to_python(lua_State *L, state *S, int i);
 HIDDEN void open_exchange(lua_State *L, state *S);
 HIDDEN int init_exchange(void); /* once a process, GIL held: 0 or -1 with a Python error */
 /* bump torch's version counter for each storage written since the last crossing; called by enter() when any_written */
-HIDDEN extern _Atomic(void *) written_list;
 HIDDEN void bump_versions(void);
 /* release what deleters without the GIL left behind; called by enter() when not empty */
-HIDDEN extern _Atomic(void *) released_list;
 HIDDEN void drop_released(void);
 
 /* ---- lifetime (exit.c, module.c) ---- */

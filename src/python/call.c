@@ -13,7 +13,14 @@ typedef struct arguments {
     PyObject *names; /* tuple of keyword names, or NULL; owned */
 } arguments;
 
-static bool add(arguments *a, PyObject *value) {
+static inline void start(arguments *a) {
+    a->slots = a->inline_slots;
+    a->n = 0;
+    a->room = INLINE_ARGS;
+    a->names = NULL;
+}
+
+static inline bool add(arguments *a, PyObject *value) {
     if (value == NULL) return false;
     if (a->n == a->room) {
         size_t room = 2 * a->room;
@@ -32,7 +39,7 @@ static bool add(arguments *a, PyObject *value) {
     return true;
 }
 
-static void release(arguments *a) {
+static inline void release(arguments *a) {
     while (a->n != 0) Py_DECREF(a->slots[a->n--]);
     if (a->slots != a->inline_slots) free(a->slots);
     Py_XDECREF(a->names);
@@ -75,18 +82,16 @@ static bool add_keywords(lua_State *L, state *S, arguments *a, int t) {
     return true;
 }
 
+/* Into a, which is empty: arguments from index first to the top. A C function has stack slots to spare, for scalars. */
 static bool collect(lua_State *L, state *S, arguments *a, int first) {
     int top = lua_gettop(L);
-    bool keywords = top >= first && is_kw(L, top);
-    a->slots = a->inline_slots;
-    a->n = 0;
-    a->room = INLINE_ARGS;
-    a->names = NULL;
-    if (!lua_checkstack(L, 8)) return PyErr_NoMemory() != NULL;
+    bool keywords = top >= first && lua_type(L, top) == LUA_TTABLE && is_kw(L, top);
     for (int i = first; i <= top - keywords; i++) {
         if (!add(a, to_python(L, S, i))) return false;
     }
-    bool ok = !keywords || add_keywords(L, S, a, top);
+    if (!keywords) return true;
+    if (!lua_checkstack(L, 8)) return PyErr_NoMemory() != NULL;
+    bool ok = add_keywords(L, S, a, top);
     lua_settop(L, top);
     return ok;
 }
@@ -130,12 +135,16 @@ static void add_hint(lua_State *L, int first) {
 
 /* ---- the two calls ---- */
 
+static size_t positional(const arguments *a) {
+    return (a->n - (a->names ? (size_t)PyTuple_Size(a->names) : 0)) | VECTORCALL_OFFSET;
+}
+
 int call_python(lua_State *L, cross *c, PyObject *callee, int first) {
     arguments a;
+    start(&a);
     PyObject *value = NULL;
     if (collect(L, c->S, &a, first)) {
-        size_t positional = a.n - (a.names ? (size_t)PyTuple_Size(a.names) : 0);
-        UNLOCKED(c, value = PyObject_Vectorcall(callee, a.slots + 1, positional | VECTORCALL_OFFSET, a.names));
+        UNLOCKED(c, value = PyObject_Vectorcall(callee, a.slots + 1, positional(&a), a.names));
         if (unlikely(value == NULL)) add_hint(L, first);
     }
     release(&a);
@@ -143,15 +152,17 @@ int call_python(lua_State *L, cross *c, PyObject *callee, int first) {
     return result(L, c, value);
 }
 
-int call_method(lua_State *L, state *S, PyObject *name, int first) {
+int call_method(lua_State *L, state *S, PyObject *name, proxy *self) {
     cross c;
     enter(L, S, &c);
     arguments a;
+    start(&a);
     PyObject *value = NULL;
-    if (collect(L, S, &a, first)) {
-        size_t positional = a.n - (a.names ? (size_t)PyTuple_Size(a.names) : 0);
-        UNLOCKED(&c, value = PyObject_VectorcallMethod(name, a.slots + 1, positional | VECTORCALL_OFFSET, a.names));
-        if (unlikely(value == NULL)) add_hint(L, first + 1);
+    Py_INCREF(self->o);
+    a.slots[++a.n] = self->o;
+    if (collect(L, S, &a, 3)) {
+        UNLOCKED(&c, value = PyObject_VectorcallMethod(name, a.slots + 1, positional(&a), a.names));
+        if (unlikely(value == NULL)) add_hint(L, 3);
     }
     release(&a);
     return result(L, &c, value);

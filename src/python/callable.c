@@ -4,11 +4,9 @@
    inspect.signature, copy.deepcopy, functools and torch treat it as one. */
 #include "bridge.h"
 #include <stddef.h>
+#include <stdio.h>
 
 PyTypeObject *LuaFunctionType, *OpaqueType;
-static PyObject *wrap;      /* make(c): returns def lua(*args): return c(*args) */
-static PyObject *wrap_code; /* the code object that all of them share */
-static PyTypeObject *function_type;
 
 #define HAVE_VECTORCALL (1UL << 11)
 #define MAX_FAST_ARGS 8
@@ -263,49 +261,75 @@ static PyType_Slot opaque_slots[] = {
 };
 static PyType_Spec opaque_spec = {"moontensor.Opaque", sizeof(luaref), 0, Py_TPFLAGS_DEFAULT, opaque_slots};
 
-static const char wrap_source[] =
-    "def make(c):\n"
-    "    def lua(*args):\n"
-    "        return c(*args)\n"
-    "    return lua\n"
-    "code = make(None).__code__\n";
+/* ---- the Python function around it ---- */
+
+static PyObject *factories; /* parameter names, "x, y" -> make(c), which returns the function */
+static PyTypeObject *function_type;
+
+/* The parameters of the Lua function on top of the stack, as Python would name them; false: vararg, C, or too many. */
+static bool parameters(lua_State *L, char *text, size_t size) {
+    lua_Debug ar;
+    lua_pushvalue(L, -1);
+    if (!lua_getinfo(L, ">u", &ar) || ar.isvararg || ar.nparams > 12) return false;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 1; i <= ar.nparams; i++) {
+        const char *name = lua_getlocal(L, NULL, i);
+        char fallback[16];
+        snprintf(fallback, sizeof fallback, "arg%d", i);
+        if (name == NULL || *name == '(') name = fallback;
+        int n = snprintf(text + used, size - used, "%s%s", i > 1 ? "," : "", name);
+        if (n < 0 || (size_t)n >= size - used) return false;
+        used += (size_t)n;
+    }
+    return true;
+}
 
 int init_callables(PyObject *module) {
     LuaFunctionType = (PyTypeObject *)PyType_FromSpec(&function_spec);
     OpaqueType = (PyTypeObject *)PyType_FromSpec(&opaque_spec);
-    if (LuaFunctionType == NULL || OpaqueType == NULL) return -1;
+    factories = PyDict_New();
+    if (LuaFunctionType == NULL || OpaqueType == NULL || factories == NULL) return -1;
     if (PyModule_AddObjectRef(module, "LuaFunction", (PyObject *)LuaFunctionType) < 0) return -1;
-    if (PyModule_AddObjectRef(module, "Opaque", (PyObject *)OpaqueType) < 0) return -1;
-    PyObject *names = PyDict_New(), *code = Py_CompileString(wrap_source, "<moontensor>", Py_file_input);
-    PyObject *done = names && code ? PyEval_EvalCode(code, names, names) : NULL;
-    if (done != NULL) {
-        wrap = PyDict_GetItemString(names, "make");
-        wrap_code = PyDict_GetItemString(names, "code");
-        Py_XINCREF(wrap);
-        Py_XINCREF(wrap_code);
-    }
-    Py_XDECREF(names);
-    Py_XDECREF(code);
-    Py_XDECREF(done);
-    if (wrap == NULL || wrap_code == NULL) return -1;
-    function_type = Py_TYPE(wrap);
-    return 0;
+    return PyModule_AddObjectRef(module, "Opaque", (PyObject *)OpaqueType);
 }
 
-/* the content of the one cell of a function's closure; borrowed from the function */
+/* borrowed; names "*": any arguments */
+static PyObject *factory(const char *names) {
+    static PyObject *make_factory;
+    PyObject *known = PyDict_GetItemString(factories, names);
+    if (known != NULL) return known;
+    if (make_factory == NULL) {
+        PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "moontensor");
+        make_factory = module ? PyObject_GetAttrString(module, "_make_wrapper") : NULL;
+        if (make_factory == NULL) return NULL;
+    }
+    PyObject *made = PyObject_CallFunction(make_factory, "s", names);
+    int failed = made == NULL || PyDict_SetItemString(factories, names, made) < 0;
+    Py_XDECREF(made); /* the dict holds it */
+    return failed ? NULL : made;
+}
+
+PyObject *wrap_function(lua_State *L, PyObject *luafunction) {
+    char names[256];
+    PyObject *make = factory(parameters(L, names, sizeof names) ? names : "*");
+    PyObject *f = make ? PyObject_CallFunctionObjArgs(make, luafunction, NULL) : NULL;
+    Py_DECREF(luafunction);
+    if (f != NULL && function_type == NULL) function_type = Py_TYPE(f);
+    return f;
+}
+
+/* the LuaFunction in the one cell of a wrapper's closure; borrowed from the function */
 static luaref *unwrap(PyObject *function) {
-    static PyObject *names[3];
-    for (int i = 0; i < 3; i++) {
-        static const char *const text[] = {"__code__", "__closure__", "cell_contents"};
+    static PyObject *names[2];
+    for (int i = 0; i < 2; i++) {
+        static const char *const text[] = {"__closure__", "cell_contents"};
         if (names[i] == NULL) names[i] = PyUnicode_InternFromString(text[i]);
         if (names[i] == NULL) return NULL;
     }
-    PyObject *code = PyObject_GetAttr(function, names[0]);
-    Py_XDECREF(code); /* the function holds it */
-    if (code != wrap_code) return NULL;
-    PyObject *closure = PyObject_GetAttr(function, names[1]);
-    PyObject *cell = closure != NULL ? PyTuple_GetItem(closure, 0) : NULL;
-    PyObject *inner = cell != NULL ? PyObject_GetAttr(cell, names[2]) : NULL;
+    PyObject *closure = PyObject_GetAttr(function, names[0]);
+    bool one = closure != NULL && PyTuple_Check(closure) && PyTuple_Size(closure) == 1;
+    PyObject *inner = one ? PyObject_GetAttr(PyTuple_GetItem(closure, 0), names[1]) : NULL;
     bool ours = inner != NULL && Py_TYPE(inner) == LuaFunctionType;
     Py_XDECREF(inner); /* the cell holds it */
     Py_XDECREF(closure);
@@ -319,10 +343,4 @@ luaref *find_luaref(PyObject *o) {
     luaref *r = unwrap(o);
     if (PyErr_Occurred()) PyErr_Clear();
     return r;
-}
-
-PyObject *wrap_function(PyObject *luafunction) {
-    PyObject *f = PyObject_CallFunctionObjArgs(wrap, luafunction, NULL);
-    Py_DECREF(luafunction);
-    return f;
 }

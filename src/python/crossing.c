@@ -11,7 +11,7 @@ static const char proxy_metatable = 0; /* registry key by address */
 /* ---- proxies and blanks ---- */
 
 /* Room in the burial queue is made here, where failing is allowed, so that a finalizer never has to allocate. */
-static void reserve_burial(lua_State *L, state *S) {
+void reserve_burial(lua_State *L, state *S) {
     if (S->proxies < S->room) return;
     size_t room = S->room ? 2 * S->room : 256;
     PyObject **p = (PyObject **)realloc(S->buried, room * sizeof *p);
@@ -25,6 +25,7 @@ static proxy *new_proxy(lua_State *L, state *S) {
     proxy *p = (proxy *)lua_newuserdatauv(L, sizeof *p, 0);
     p->magic = &proxy_magic;
     p->o = NULL;
+    p->waiting = NULL;
     p->charged = 0;
     S->proxies++;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
@@ -36,6 +37,7 @@ static int proxy_gc(lua_State *L) {
     state *S = STATE(L);
     proxy *p = to_proxy(L, 1);
     if (p == NULL) return 0;
+    if (p->waiting != NULL) method_outlives_proxy(S, p);
     if (p->o != NULL) {
         bury(S, p->o);
         p->o = NULL;
@@ -72,10 +74,10 @@ void push_proxy(lua_State *L, state *S, PyObject *o) {
     fill_proxy(p, o);
 }
 
-void make_blank(lua_State *L, state *S) {
+void make_blank(lua_State *L, site *k) {
     luaL_checkstack(L, 4, NULL);
-    new_proxy(L, S);
-    lua_replace(L, BLANK);
+    k->blank = new_proxy(L, k->S);
+    lua_replace(L, lua_upvalueindex(2));
 }
 
 void new_proxy_metatable(lua_State *L, state *S) {
@@ -103,9 +105,14 @@ PyObject *check_proxy(lua_State *L, int arg) {
 
 /* ---- functions ---- */
 
-void push_function(lua_State *L, state *S, lua_CFunction f) {
-    lua_pushlightuserdata(L, S);
+void push_site(lua_State *L, state *S) {
+    site *k = (site *)lua_newuserdatauv(L, sizeof *k, 0);
+    *k = (site){S, NULL};
     lua_pushnil(L);
+}
+
+void push_function(lua_State *L, state *S, lua_CFunction f) {
+    push_site(L, S);
     lua_pushcclosure(L, f, 2);
 }
 
@@ -122,11 +129,12 @@ static int new_proxy_protected(lua_State *L) { /* state */
 }
 
 /* The blank that READY made is gone if the same function ran again meanwhile, in a callback. */
-static void renew_blank(lua_State *L, cross *c, PyObject *value) {
+static void renew_blank(lua_State *L, cross *c, site *k, PyObject *value) {
     lua_pushcfunction(L, new_proxy_protected);
     lua_pushlightuserdata(L, c->S);
     if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
-        lua_replace(L, BLANK);
+        k->blank = (proxy *)lua_touserdata(L, -1);
+        lua_replace(L, lua_upvalueindex(2));
         return;
     }
     UNLOCKED(c, Py_DECREF(value));
@@ -136,12 +144,14 @@ static void renew_blank(lua_State *L, cross *c, PyObject *value) {
 
 /* the blank becomes the owner of value (taken), and is pushed */
 static proxy *push_blank_with(lua_State *L, cross *c, PyObject *value) {
-    if (unlikely(!lua_touserdata(L, BLANK))) renew_blank(L, c, value);
-    lua_pushvalue(L, BLANK);
-    proxy *p = (proxy *)lua_touserdata(L, -1);
+    site *k = SITE(L);
+    if (unlikely(k->blank == NULL)) renew_blank(L, c, k, value);
+    proxy *p = k->blank;
+    lua_pushvalue(L, lua_upvalueindex(2));
+    k->blank = NULL;
+    lua_pushnil(L); /* or the last result would live until the next call */
+    lua_replace(L, lua_upvalueindex(2));
     fill_proxy(p, value);
-    lua_pushnil(L);
-    lua_replace(L, BLANK);
     return p;
 }
 
@@ -191,14 +201,9 @@ static int result_text(lua_State *L, cross *c, PyObject *value, const char *s, s
     return 1;
 }
 
-int result(lua_State *L, cross *c, PyObject *value) {
+int result_object(lua_State *L, cross *c, PyObject *value) {
     if (unlikely(value == NULL)) return result_error(L, c);
     PyTypeObject *type = Py_TYPE(value);
-    if (push_scalar(L, value)) {
-        Py_DECREF(value);
-        leave(c);
-        return 1;
-    }
     if (type == &PyUnicode_Type) {
         Py_ssize_t n;
         const char *s = PyUnicode_AsUTF8AndSize(value, &n);
@@ -264,8 +269,9 @@ static int run_body(lua_State *L) {
 }
 
 int crossing(lua_State *L, job_body body, void *context) {
-    state *S = STATE(L);
-    READY(L, S);
+    site *k = SITE(L);
+    state *S = k->S;
+    ready(L, k);
     luaL_checkstack(L, 4, NULL);
     int n = lua_gettop(L);
     cross c;

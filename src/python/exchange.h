@@ -45,7 +45,8 @@ typedef struct import {
     bool readonly;      /* forbid writing */
     bool lock;          /* keep torch from resizing the storage */
     bool raw;           /* the memory only: never mind autograd, conj and neg */
-    bool convert;       /* a copy of the object is as good: NumPy may make one */
+    bool convert;       /* a copy of the object is as good: NumPy may make one, ... */
+    moon_dtype dtype;   /* ... in this dtype; MOON_DTYPE_COUNT: the object's own */
     /* results */
     int need;           /* the blank has no room for that many dimensions: a failure without a Python error */
     bool transient;     /* what was filled in is a temporary of ours, to be copied from */

@@ -7,9 +7,10 @@
 /*** py.import(name) -> object
 Imports a module; a dotted name gives the innermost: `py.import "os.path"`. Raises the ImportError. */
 static int py_import(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     const char *name = luaL_checkstring(L, 1);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *module = NULL;
@@ -70,10 +71,11 @@ static int py_topy(lua_State *L) {
 /*** py.bytes(s) -> object
 The bytes of a Lua string. */
 static int py_bytes(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     size_t n;
     const char *s = luaL_checklstring(L, 1, &n);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     return result_proxy(L, &c, PyBytes_FromStringAndSize(s, (Py_ssize_t)n));
@@ -173,9 +175,10 @@ static int py_tolua(lua_State *L) {
 /* ---- comparisons and other operators without a Lua form ---- */
 
 static int compare(lua_State *L, int op) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     luaL_checkany(L, 2);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
@@ -196,9 +199,10 @@ static int py_ge(lua_State *L) { return compare(L, Py_GE); }
 /*** py.matmul(a, b) -> object
 Python's `a @ b`. */
 static int py_matmul(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     luaL_checkany(L, 2);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
@@ -211,9 +215,10 @@ static int py_matmul(lua_State *L) {
 /*** py.bool(value) -> boolean
 Python's truth of the value: `if py.bool(t) then`. In Lua every proxy is true. */
 static int py_bool(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     luaL_checkany(L, 1);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *o = to_python(L, S, 1);
@@ -229,9 +234,10 @@ static int py_bool(lua_State *L) {
 /*** py.contains(object, value) -> boolean
 Python's `value in object`. */
 static int py_contains(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     luaL_checkany(L, 2);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *o = to_python(L, S, 1), *v = o ? to_python(L, S, 2) : NULL;
@@ -248,9 +254,10 @@ static int py_contains(lua_State *L) {
 /*** py.is(a, b) -> boolean
 Python's `a is b`. */
 static int py_is(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     luaL_checkany(L, 2);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL;
@@ -266,17 +273,17 @@ static int py_is(lua_State *L) {
 /*** py.bound(object, name) -> object
 The bound method itself, as a Python object: to store it or to pass it on. */
 static int py_bound(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     check_proxy(L, 1);
     luaL_checkstring(L, 2);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *o = to_proxy(L, 1)->o, *value = NULL;
-    bool keyword;
-    PyObject *name = attribute_name(L, 2, &keyword);
-    if (name != NULL) UNLOCKED(&c, value = PyObject_GetAttr(o, name));
-    Py_XDECREF(name);
+    attribute own, *a = find_attribute(L, S, Py_TYPE(o), 2, &own);
+    if (a != NULL) UNLOCKED(&c, value = PyObject_GetAttr(o, a->name));
+    forget_own_name(a, &own);
     return result_proxy(L, &c, value);
 }
 
@@ -285,9 +292,10 @@ static int py_bound(lua_State *L) {
 /*** py.slice([first], [past], [step]) -> object
 Python's own slice: 0-based, half open. */
 static int py_slice(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     lua_settop(L, 3);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *s = b ? to_python(L, S, 3) : NULL;

@@ -4,8 +4,9 @@
 #define ITERATOR lua_upvalueindex(3)
 
 static int next_one(lua_State *L) {
-    state *S = STATE(L);
-    READY(L, S);
+    site *k = SITE(L);
+    state *S = k->S;
+    ready(L, k);
     proxy *it = to_proxy(L, ITERATOR);
     if (it == NULL || it->o == NULL) return luaL_error(L, "python iterator is closed");
     cross c;
@@ -84,8 +85,7 @@ static int make_iterator(lua_State *L, lua_CFunction next, void *mapping) {
     luaL_checkany(L, 1);
     lua_settop(L, 1);
     crossing(L, iterator_body, mapping);
-    lua_pushlightuserdata(L, STATE(L));
-    lua_pushnil(L);
+    push_site(L, STATE(L));
     lua_pushvalue(L, -3);
     lua_pushcclosure(L, next, 3);
     return 1;

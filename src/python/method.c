@@ -1,6 +1,6 @@
-/* Methods. `obj:name(…)` fetches a method and calls it at once; a bound Python object for each would cost more than the call.
-   So the fetch gives a method value: the name, and the receiver it came from. For types known to have the method, it is made
-   without entering Python, and used again once it has been called.
+/* Attributes and methods of proxies. `obj:name(…)` fetches a method and calls it at once; a bound Python object for each would
+   cost more than the call. So the fetch gives a method value: the name, and the receiver it came from. For types known to have
+   the method, it is made without entering Python, and used again once it has been called.
 
    A method value wants its receiver back as the first argument. If some instance has an attribute of its own in the method's
    place, the value finds out when it is used: the call looks the name up again. */
@@ -8,33 +8,87 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRIES = 512, NAME_MAX_ = 39 };
+enum { ENTRIES = 512, NAME_MAX_ = 40 }; /* Lua interns strings of up to 40 bytes */
+#define VALUES lua_upvalueindex(3)      /* of proxy_index: entry number -> method value, weak */
 
-typedef struct method_entry {
-    PyTypeObject *type; /* one reference */
-    PyObject *name;     /* one reference, interned */
-    const char *address;
-    uint8_t size;
-    char bytes[NAME_MAX_];
-} method_entry;
-
-/* uservalue 1: the proxy it was fetched from, until called */
 typedef struct method {
     const void *magic;
     PyTypeObject *type; /* borrowed, for comparing */
-    PyObject *name;     /* one reference */
+    PyObject *name;     /* lives as long as the process */
     PyObject *self;     /* borrowed from the proxy, for comparing */
+    proxy *from;        /* the proxy it was fetched from, while waiting; its finalizer tells us */
+    PyObject *owned;    /* the receiver itself, once that proxy is gone */
     bool waiting;       /* fetched, not yet called */
 } method;
 
 static const char method_magic = 'm';
 static const char method_metatable = 0; /* registry keys by address */
-static const char method_values = 0;    /* entry number -> method, weak */
+static const char anchors = 0;          /* entry number -> Lua string */
 
-static PyTypeObject *bound_method_type, *builtin_method_type;
+static PyTypeObject *bound_method_type, *builtin_method_type, *wrapper_type, *function_type;
 static PyObject *self_name;
 
-static method *to_method(lua_State *L, int i) {
+/* ---- names ---- */
+
+static bool is_keyword(const char *s, size_t n) {
+    static const char *const keywords[] = {"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if",
+                                           "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"};
+    if (n < 3 || s[n - 1] != '_') return false;
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
+        if (strlen(keywords[i]) == n - 1 && memcmp(keywords[i], s, n - 1) == 0) return true;
+    }
+    return false;
+}
+
+static inline attribute *slot_of(state *S, PyTypeObject *type, const char *address) {
+    uintptr_t h = ((uintptr_t)type >> 4) ^ ((uintptr_t)address >> 3) * 31u;
+    return &S->attributes[(h ^ (h >> 9)) & (ENTRIES - 1)];
+}
+
+static bool make_name(attribute *a, const char *s, size_t n) {
+    a->name = PyUnicode_FromStringAndSize(s, (Py_ssize_t)n);
+    if (a->name == NULL) return false;
+    PyUnicode_InternInPlace(&a->name);
+    a->keyword = is_keyword(s, n);
+    a->method = false;
+    return true;
+}
+
+static attribute *new_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own) {
+    size_t n;
+    const char *s = lua_tolstring(L, i, &n);
+    attribute fresh = {.type = type, .address = s};
+    if (!make_name(&fresh, s, n)) return NULL;
+    if (n > NAME_MAX_ || !lua_checkstack(L, 2)) {
+        *own = fresh;
+        return own;
+    }
+    attribute *a = slot_of(S, type, s);
+    PyTypeObject *old = a->type;
+    Py_INCREF((PyObject *)type);
+    *a = fresh;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &anchors);
+    lua_pushvalue(L, i);
+    lua_rawseti(L, -2, a - S->attributes + 1); /* an array part: no allocation */
+    lua_pop(L, 1);
+    Py_XDECREF((PyObject *)old);
+    return a;
+}
+
+attribute *find_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own) {
+    const char *s = lua_tolstring(L, i, NULL);
+    attribute *a = slot_of(S, type, s);
+    return likely(a->type == type && a->address == s) ? a : new_attribute(L, S, type, i, own);
+}
+
+/* *own lives on the C stack; interned names of the table live for ever */
+void forget_own_name(attribute *a, attribute *own) {
+    if (a == own && a != NULL) Py_DECREF(own->name);
+}
+
+/* ---- method values ---- */
+
+static inline method *to_method(lua_State *L, int i) {
     method *m = (method *)lua_touserdata(L, i);
     return m != NULL && lua_rawlen(L, i) == sizeof *m && m->magic == &method_magic ? m : NULL;
 }
@@ -43,49 +97,102 @@ bool is_method(lua_State *L, int i) {
     return to_method(L, i) != NULL;
 }
 
-static method_entry *slot_of(state *S, PyTypeObject *type, const char *address) {
-    uintptr_t h = ((uintptr_t)type >> 4) ^ ((uintptr_t)address >> 4) * 31u;
-    return &S->methods[(h ^ (h >> 9)) & (ENTRIES - 1)];
-}
-
-/* a method value for entry e with the proxy at index 1 as its receiver */
-static void push_method(lua_State *L, method_entry *e, state *S, PyObject *self) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &method_values);
-    lua_Integer slot = e - S->methods + 1;
-    method *m = lua_rawgeti(L, -1, slot) == LUA_TUSERDATA ? to_method(L, -1) : NULL;
-    if (m == NULL || m->waiting || m->name != e->name) {
-        lua_pop(L, 1);
-        m = (method *)lua_newuserdatauv(L, sizeof *m, 1);
-        m->magic = NULL;
-        lua_rawgetp(L, LUA_REGISTRYINDEX, &method_metatable);
-        lua_setmetatable(L, -2);
-        lua_pushvalue(L, -1);
-        lua_rawseti(L, -3, slot);
-        m->name = e->name;
-        m->magic = &method_magic;
+static void let_go(state *S, method *m) {
+    if (m->from != NULL) m->from->waiting = NULL;
+    m->from = NULL;
+    if (m->owned != NULL) {
+        bury(S, m->owned);
+        S->proxies--; /* the place in the queue that its proxy left to it */
+        atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
     }
-    m->type = e->type;
-    m->self = self;
-    m->waiting = true;
-    lua_pushvalue(L, 1);
-    lua_setiuservalue(L, -2, 1);
+    m->owned = NULL;
+    m->waiting = false;
 }
 
-bool push_known_method(lua_State *L, state *S, proxy *p, int name) {
-    size_t n;
-    const char *s = lua_tolstring(L, name, &n);
-    method_entry *e = slot_of(S, Py_TYPE(p->o), s);
-    if (e->type != Py_TYPE(p->o) || e->address != s || e->size != n || memcmp(e->bytes, s, n) != 0) return false;
-    push_method(L, e, S, p->o);
-    return true;
+void method_outlives_proxy(state *S, proxy *p) {
+    method *m = p->waiting;
+    m->from = NULL;
+    m->owned = p->o; /* with its place in the burial queue */
+    p->waiting = NULL;
+    p->o = NULL;
+    S->proxies += m->owned != NULL;
+}
+
+static int method_gc(lua_State *L) {
+    method *m = to_method(L, 1);
+    if (m != NULL) let_go(STATE(L), m);
+    if (m != NULL) m->magic = NULL;
+    return 0;
+}
+
+static method *new_method(lua_State *L, const attribute *a) {
+    method *m = (method *)lua_newuserdatauv(L, sizeof *m, 0);
+    *m = (method){.magic = &method_magic, .name = a->name};
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &method_metatable);
+    lua_setmetatable(L, -2);
+    return m;
+}
+
+/* Two method values of one proxy, both waiting: the older gets a reference of its own. [raises] */
+static void settle_older(lua_State *L, state *S, proxy *p) {
+    reserve_burial(L, S);
+    cross c;
+    enter(L, S, &c);
+    if (p->waiting != NULL) {
+        method *m = p->waiting;
+        Py_INCREF(p->o);
+        m->owned = p->o;
+        m->from = NULL;
+        p->waiting = NULL;
+        S->proxies++;
+        atomic_fetch_add_explicit(&live_proxies, 1, memory_order_relaxed);
+    }
+    leave(&c);
+}
+
+static int push_method(lua_State *L, state *S, attribute *a, proxy *p) {
+    lua_Integer slot = a - S->attributes + 1;
+    lua_rawgeti(L, VALUES, slot);
+    method *m = to_method(L, -1);
+    if (unlikely(m == NULL || m->waiting || m->name != a->name)) {
+        attribute copy = *a;
+        lua_pop(L, 1);
+        m = new_method(L, &copy);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, VALUES, slot);
+        m->type = copy.type;
+    } else {
+        m->type = a->type;
+    }
+    if (unlikely(p->waiting != NULL)) settle_older(L, S, p);
+    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
+    m->self = p->o;
+    m->from = p;
+    m->waiting = true;
+    p->waiting = m;
+    return 1;
+}
+
+static inline bool is_bound(const PyTypeObject *type) {
+    return type == bound_method_type || type == builtin_method_type || type == wrapper_type;
+}
+
+/* A function that an instance keeps in a method's place is used as one: torch's schedulers wrap optimizer.step so. */
+static bool stands_in(PyObject *o, PyObject *name, PyObject *value) {
+    PyObject *own = PyObject_GetAttr((PyObject *)Py_TYPE(o), name);
+    bool yes = own != NULL && Py_TYPE(own) == function_type && own != value; /* the same: a static method */
+    PyErr_Clear();
+    Py_XDECREF(own);
+    return yes;
 }
 
 /* does the bound method `value` come from o's type, and not from its dict or __getattr__? */
-static bool from_type(PyObject *o, PyObject *attribute, PyObject *value) {
+static bool from_type(PyObject *o, PyObject *name, PyObject *value) {
     PyTypeObject *type = Py_TYPE(value);
-    if ((type != bound_method_type && type != builtin_method_type) || PyType_Check(o) || PyModule_Check(o)) return false;
+    if (type == function_type) return !PyType_Check(o) && !PyModule_Check(o) && stands_in(o, name, value);
+    if (likely(!is_bound(type)) || PyType_Check(o) || PyModule_Check(o)) return false;
     PyObject *self = PyObject_GetAttr(value, self_name);
-    PyObject *own = self == o ? PyObject_GetAttr((PyObject *)Py_TYPE(o), attribute) : NULL;
+    PyObject *own = self == o ? PyObject_GetAttr((PyObject *)Py_TYPE(o), name) : NULL;
     bool yes = own != NULL && Py_TYPE(own) != bound_method_type && Py_TYPE(own) != builtin_method_type;
     PyErr_Clear();
     Py_XDECREF(self);
@@ -93,96 +200,107 @@ static bool from_type(PyObject *o, PyObject *attribute, PyObject *value) {
     return yes;
 }
 
-bool learn_method(lua_State *L, state *S, PyObject *o, int name, PyObject *attribute, PyObject *value) {
-    size_t n;
-    const char *s = lua_tolstring(L, name, &n);
-    if (n > NAME_MAX_ || !from_type(o, attribute, value)) return false;
-    method_entry *e = slot_of(S, Py_TYPE(o), s);
-    PyTypeObject *old_type = e->type;
-    Py_INCREF((PyObject *)Py_TYPE(o));
-    Py_INCREF(attribute); /* interned names live as long as the process: method values borrow them */
-    e->type = Py_TYPE(o);
-    e->name = attribute;
-    e->address = s;
-    e->size = (uint8_t)n;
-    memcpy(e->bytes, s, n);
-    Py_XDECREF((PyObject *)old_type);
-    return true;
+/* `end_` that found the method `end` of the type: the entry takes the real name, by which the method will be called */
+static void take_real_name(PyObject *o, attribute *a, PyObject *value) {
+    PyObject *underscored = PyObject_GetAttr((PyObject *)Py_TYPE(o), a->name);
+    PyErr_Clear();
+    Py_XDECREF(underscored);
+    a->keyword = underscored == NULL;
+    if (!a->keyword) return;
+    PyObject *plain = strip_underscore(a->name);
+    if (plain != NULL) PyUnicode_InternInPlace(&plain);
+    if (plain != NULL && from_type(o, plain, value)) {
+        a->name = plain; /* lives for ever, as interned names of the table do */
+        a->keyword = false;
+    } else {
+        PyErr_Clear();
+        Py_XDECREF(plain);
+    }
 }
 
-void forget_method(lua_State *L, state *S, PyObject *o, int name) {
-    size_t n;
-    const char *s = lua_tolstring(L, name, &n);
-    method_entry *e = slot_of(S, Py_TYPE(o), s);
-    if (e->type == Py_TYPE(o) && e->address == s) e->address = NULL;
+int proxy_index(lua_State *L) {
+    site *k = SITE(L);
+    state *S = k->S;
+    proxy *p = to_proxy(L, 1);
+    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
+    PyObject *o = p->o;
+    if (unlikely(o == NULL)) return luaL_error(L, "python object is closed");
+    bool text = lua_type(L, 2) == LUA_TSTRING;
+    attribute own, *a = NULL;
+    if (text) {
+        const char *s = lua_tolstring(L, 2, NULL);
+        a = slot_of(S, Py_TYPE(o), s);
+        if (a->type != Py_TYPE(o) || a->address != s) a = NULL;
+        else if (a->method) return push_method(L, S, a, p);
+    }
+    ready(L, k);
+    if (!text) return index_item(L, S, o);
+    cross c;
+    enter(L, S, &c);
+    if (a == NULL) a = find_attribute(L, S, Py_TYPE(o), 2, &own);
+    PyObject *value = NULL;
+    Py_INCREF(o);
+    if (a != NULL) UNLOCKED(&c, value = get_named(o, a));
+    if (value != NULL && unlikely(a->keyword) && a != &own) take_real_name(o, a, value);
+    if (value != NULL && unlikely(from_type(o, a->name, value)) && a != &own && !a->keyword) {
+        a->method = true;
+        Py_DECREF(value);
+        Py_DECREF(o);
+        leave(&c);
+        return push_method(L, S, a, p);
+    }
+    forget_own_name(a, &own);
+    Py_DECREF(o);
+    return result(L, &c, value);
 }
 
 /* ---- using a method value ---- */
 
-/* the proxy it was fetched from, while it waits: pushed */
-static proxy *push_receiver(lua_State *L, method *m, int i) {
-    if (!m->waiting) {
-        lua_pushnil(L);
-        return NULL;
-    }
-    lua_getiuservalue(L, i, 1);
-    return to_proxy(L, -1);
+static PyObject *receiver_of(const method *m) { /* borrowed; NULL if there is none any more */
+    if (!m->waiting) return NULL;
+    return m->from != NULL ? m->from->o : m->owned;
 }
 
 PyObject *method_to_python(lua_State *L, state *S, int i) {
     (void)S;
     method *m = to_method(L, i);
-    proxy *p = push_receiver(L, m, i);
-    PyObject *bound = NULL;
-    if (p != NULL && p->o != NULL) bound = PyObject_GetAttr(p->o, m->name);
-    else {
-        Py_ssize_t n;
-        const char *s = PyUnicode_AsUTF8AndSize(m->name, &n);
-        conversion_error("method '%s' was fetched, called, and then passed on: pass py.bound(obj, \"%s\")", s, s);
-    }
-    lua_pop(L, 1);
-    return bound;
+    PyObject *self = receiver_of(m);
+    if (self != NULL) return PyObject_GetAttr(self, m->name);
+    const char *s = PyUnicode_AsUTF8AndSize(m->name, NULL);
+    return conversion_error("method '%s' was fetched, called, and then passed on: pass py.bound(obj, \"%s\")", s, s);
 }
 
 /* Called without its receiver. If the instance has an attribute of its own there, that is what was meant. */
-static int call_without_receiver(lua_State *L, method *m) {
-    state *S = STATE(L);
+static int call_without_receiver(lua_State *L, state *S, method *m) {
     cross c;
     enter(L, S, &c);
-    proxy *p = push_receiver(L, m, 1);
-    PyObject *own = p != NULL && p->o != NULL ? PyObject_GetAttr(p->o, m->name) : NULL;
+    PyObject *self = receiver_of(m);
+    PyObject *own = self != NULL ? PyObject_GetAttr(self, m->name) : NULL;
     PyErr_Clear();
-    bool shadowed = own != NULL && !from_type(p->o, m->name, own);
-    lua_pop(L, 1);
-    m->waiting = false;
-    if (!shadowed) {
-        Py_XDECREF(own);
-        char name[64] = "?";
-        Py_ssize_t n;
-        const char *s = PyUnicode_AsUTF8AndSize(m->name, &n);
-        if (s != NULL) strncpy(name, s, sizeof name - 1);
-        leave(&c);
-        return luaL_error(L, "method '%s' called without its receiver: write obj:%s(…), or py.bound(obj, \"%s\")", name, name, name);
-    }
-    return call_python(L, &c, own, 2);
+    bool shadowed = own != NULL && !from_type(self, m->name, own);
+    if (shadowed) return call_python(L, &c, own, 2);
+    Py_XDECREF(own);
+    let_go(S, m);
+    char name[64] = "";
+    const char *s = PyUnicode_AsUTF8AndSize(m->name, NULL);
+    if (s != NULL) strncat(name, s, sizeof name - 1);
+    leave(&c);
+    return luaL_error(L, "method '%s' called without its receiver: write obj:%s(…), or py.bound(obj, \"%s\")", name, name, name);
 }
 
 static int method_call(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     method *m = to_method(L, 1);
-    if (m == NULL) return luaL_typeerror(L, 1, "python method");
-    READY(L, S);
+    if (unlikely(m == NULL)) return luaL_typeerror(L, 1, "python method");
+    ready(L, k);
     proxy *p = to_proxy(L, 2);
     if (likely(p != NULL && p->o == m->self && p->o != NULL)) {
-        if (m->waiting) {
-            m->waiting = false;
-            lua_pushnil(L);
-            lua_setiuservalue(L, 1, 1);
-        }
+        if (likely(m->waiting)) let_go(S, m);
     } else if (m->waiting || p == NULL || p->o == NULL || Py_TYPE(p->o) != m->type) {
-        return call_without_receiver(L, m);
+        return call_without_receiver(L, S, m);
     }
-    return call_method(L, S, m->name, 2);
+    return call_method(L, S, m->name, p);
 }
 
 static int method_tostring(lua_State *L) {
@@ -194,43 +312,50 @@ static int method_tostring(lua_State *L) {
 
 /* anything else that is done with a method value is done with the bound method */
 static int method_index(lua_State *L) {
-    state *S = STATE(L);
-    READY(L, S);
+    site *k = SITE(L);
+    state *S = k->S;
+    ready(L, k);
     if (to_method(L, 1) == NULL) return luaL_typeerror(L, 1, "python method");
     luaL_checkstring(L, 2);
     cross c;
     enter(L, S, &c);
-    bool keyword;
+    attribute own, *a = NULL;
     PyObject *bound = method_to_python(L, S, 1), *value = NULL;
-    PyObject *name = bound ? attribute_name(L, 2, &keyword) : NULL;
-    if (name != NULL) UNLOCKED(&c, value = PyObject_GetAttr(bound, name));
-    Py_XDECREF(name);
+    if (bound != NULL) a = find_attribute(L, S, Py_TYPE(bound), 2, &own);
+    if (a != NULL) UNLOCKED(&c, value = get_named(bound, a));
+    forget_own_name(a, &own);
     Py_XDECREF(bound);
     return result(L, &c, value);
 }
 
 void open_methods(lua_State *L, state *S) {
     static const luaL_Reg metamethods[] = {
-        {"__call", method_call}, {"__index", method_index}, {"__tostring", method_tostring}, {NULL, NULL}};
-    lua_createtable(L, 0, 4);
+        {"__call", method_call}, {"__index", method_index}, {"__tostring", method_tostring}, {"__gc", method_gc}, {NULL, NULL}};
+    lua_createtable(L, 0, 5);
     set_functions(L, S, metamethods);
     lua_pushliteral(L, "python method");
     lua_setfield(L, -2, "__name");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &method_metatable);
     lua_createtable(L, ENTRIES, 0);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &anchors);
+    S->attributes = (attribute *)calloc(ENTRIES, sizeof *S->attributes);
+    if (S->attributes == NULL) luaL_error(L, "not enough memory");
+    push_proxy_metatable(L);
+    push_site(L, S);
+    lua_createtable(L, ENTRIES, 0);
     lua_createtable(L, 0, 1);
     lua_pushliteral(L, "v");
     lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &method_values);
-    S->methods = (method_entry *)calloc(ENTRIES, sizeof *S->methods);
-    if (S->methods == NULL) luaL_error(L, "not enough memory");
+    lua_pushcclosure(L, proxy_index, 3);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
 }
 
 void close_methods(state *S) {
-    for (int i = 0; i < ENTRIES && S->methods != NULL; i++) Py_XDECREF((PyObject *)S->methods[i].type);
-    free(S->methods);
-    S->methods = NULL;
+    for (int i = 0; i < ENTRIES && S->attributes != NULL; i++) Py_XDECREF((PyObject *)S->attributes[i].type);
+    free(S->attributes);
+    S->attributes = NULL;
 }
 
 int init_methods(void) {
@@ -238,7 +363,9 @@ int init_methods(void) {
     if (types == NULL) return -1;
     bound_method_type = (PyTypeObject *)PyObject_GetAttrString(types, "MethodType");
     builtin_method_type = (PyTypeObject *)PyObject_GetAttrString(types, "BuiltinMethodType");
+    wrapper_type = (PyTypeObject *)PyObject_GetAttrString(types, "MethodWrapperType");
+    function_type = (PyTypeObject *)PyObject_GetAttrString(types, "FunctionType");
     self_name = PyUnicode_InternFromString("__self__");
     Py_DECREF(types);
-    return bound_method_type && builtin_method_type && self_name ? 0 : -1;
+    return bound_method_type && builtin_method_type && wrapper_type && function_type && self_name ? 0 : -1;
 }

@@ -114,7 +114,7 @@ static int refuse_layout(PyArrayObject *a) {
 
 int numpy_adopt(import *in, PyObject *array, moon_dtype dtype, bool torch_base) {
     PyArrayObject *a = (PyArrayObject *)array;
-    int64_t dims[2 * NPY_MAXDIMS];
+    int64_t dims[2 * MOON_MAXDIM];
     int ndim = PyArray_NDIM(a);
     npy_intp size = PyArray_ITEMSIZE(a);
     if (dtype == MOON_DTYPE_COUNT && !dtype_of(a, &dtype)) return judge(a);
@@ -140,12 +140,25 @@ int numpy_adopt(import *in, PyObject *array, moon_dtype dtype, bool torch_base) 
 
 /* An array that NumPy can convert: a temporary. */
 static int convert(import *in, PyArrayObject *a) {
-    PyObject *converted = PyObject_CallMethod((PyObject *)PyArray_DESCR(a), "newbyteorder", "s", "=");
-    PyObject *copy = converted ? PyObject_CallMethod((PyObject *)a, "astype", "Os", converted, "C") : NULL;
-    Py_XDECREF(converted);
+    moon_dtype dtype = MOON_DTYPE_COUNT;
+    dtype_of(a, &dtype);
+    PyArray_Descr *descr = descriptor(dtype);
+    PyObject *copy = descr ? PyArray_FromArray(a, descr, NPY_ARRAY_ENSURECOPY | NPY_ARRAY_CARRAY | NPY_ARRAY_ENSUREARRAY) : NULL;
     if (copy == NULL) return -1;
     in->transient = true;
-    int failed = PyArray_Check(copy) ? numpy_adopt(in, copy, MOON_DTYPE_COUNT, false) : refuse_layout(a);
+    int failed = numpy_adopt(in, copy, MOON_DTYPE_COUNT, false);
+    Py_DECREF(copy);
+    return failed;
+}
+
+/* An element type that we lack, and one that was asked for: NumPy knows whether it can. */
+static int cast(import *in, PyObject *o) {
+    PyErr_Clear();
+    PyObject *copy;
+    UNLOCKED(in->c, copy = numpy_as_array(o, in->dtype));
+    if (copy == NULL) return -1;
+    in->transient = true;
+    int failed = numpy_adopt(in, copy, MOON_DTYPE_COUNT, false);
     Py_DECREF(copy);
     return failed;
 }
@@ -164,14 +177,16 @@ int numpy_import(import *in, PyObject *o) {
     PyArrayObject *a = (PyArrayObject *)o;
     if (check_mask(o) < 0) return -1;
     int verdict = judge(a);
-    if (verdict < 0) return -1;
+    if (verdict < 0) return in->convert && in->dtype != MOON_DTYPE_COUNT ? cast(in, o) : -1;
     if (verdict == 0) return numpy_adopt(in, o, MOON_DTYPE_COUNT, false);
     return in->convert ? convert(in, a) : refuse_layout(a);
 }
 
 PyObject *numpy_as_array(PyObject *o, moon_dtype dtype) {
     if (!loaded()) return NULL;
-    PyArray_Descr *descr = dtype == MOON_DTYPE_COUNT ? NULL : descriptor(dtype);
+    PyArray_Descr *descr = NULL;
+    /* what NumPy lacks is rounded by us, once, from double */
+    if (dtype != MOON_DTYPE_COUNT) descr = descriptor(type_numbers[dtype] == NPY_NOTYPE ? MOON_FLOAT64 : dtype);
     if (descr == NULL && PyErr_Occurred()) return NULL;
     return PyArray_FromAny(o, descr, 0, 0, NPY_ARRAY_ENSUREARRAY | NPY_ARRAY_FORCECAST, NULL);
 }
@@ -237,7 +252,7 @@ PyObject *numpy_share(const moon_tensor *t) {
 PyObject *numpy_copy(cross *c, const moon_tensor *t, moon_tensor *blank) {
     PyObject *array = new_array(t);
     if (array == NULL || t->numel == 0) return array;
-    import in = {.c = c, .blank = blank};
+    import in = {.c = c, .blank = blank, .dtype = MOON_DTYPE_COUNT};
     if (numpy_adopt(&in, array, MOON_DTYPE_COUNT, false) < 0 || copy_contents(c, blank, t) < 0) Py_CLEAR(array);
     moon->close(blank);
     return array;

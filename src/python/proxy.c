@@ -62,7 +62,7 @@ PyObject *key_to_python(lua_State *L, state *S, int i) {
 
 /* ---- attributes and items ---- */
 
-static PyObject *strip_underscore(PyObject *name) {
+PyObject *strip_underscore(PyObject *name) {
     Py_ssize_t n;
     const char *s = PyUnicode_AsUTF8AndSize(name, &n);
     return s ? PyUnicode_FromStringAndSize(s, n - 1) : NULL;
@@ -91,40 +91,16 @@ static void add_item_hint(PyObject *o, PyObject *name) {
     PyErr_Restore(type, value, traceback);
 }
 
-static int index_attribute(lua_State *L, state *S, proxy *p) {
-    cross c;
-    enter(L, S, &c);
-    bool keyword = false, learnt = false;
-    PyObject *o = p->o, *value = NULL, *name = attribute_name(L, 2, &keyword);
-    Py_INCREF(o);
-    if (name != NULL) {
-        UNLOCKED(&c, value = get_attribute(o, name, keyword));
-        if (value == NULL) add_item_hint(o, name);
-        else if (!keyword) learnt = learn_method(L, S, o, 2, name, value);
-    }
-    Py_XDECREF(name);
-    Py_DECREF(o);
-    if (learnt) {
-        Py_DECREF(value);
-        leave(&c);
-        if (p->o != NULL && push_known_method(L, S, p, 2)) return 1;
-        return luaL_error(L, "python object was closed while it was read");
-    }
-    return result(L, &c, value);
+PyObject *get_named(PyObject *o, const attribute *a) {
+    PyObject *value = get_attribute(o, a->name, a->keyword);
+    if (unlikely(value == NULL)) add_item_hint(o, a->name);
+    return value;
 }
 
-static int proxy_index(lua_State *L) {
-    state *S = STATE(L);
-    proxy *p = to_proxy(L, 1);
-    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
-    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
-    bool text = lua_type(L, 2) == LUA_TSTRING;
-    if (text && push_known_method(L, S, p, 2)) return 1;
-    READY(L, S);
-    if (text) return index_attribute(L, S, p);
+int index_item(lua_State *L, state *S, PyObject *o) {
     cross c;
     enter(L, S, &c);
-    PyObject *o = p->o, *value = NULL, *key = key_to_python(L, S, 2);
+    PyObject *value = NULL, *key = key_to_python(L, S, 2);
     Py_INCREF(o);
     if (key != NULL) UNLOCKED(&c, value = PyObject_GetItem(o, key));
     Py_XDECREF(key);
@@ -141,23 +117,26 @@ static int set_attribute(PyObject *o, PyObject *name, PyObject *value, bool keyw
 }
 
 static int proxy_newindex(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     proxy *p = to_proxy(L, 1);
     if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
     if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
-    bool text = lua_type(L, 2) == LUA_TSTRING, keyword = false;
-    PyObject *o = p->o;
+    bool text = lua_type(L, 2) == LUA_TSTRING;
+    PyObject *o = p->o, *key = NULL, *value = NULL;
     Py_INCREF(o);
-    PyObject *key = text ? attribute_name(L, 2, &keyword) : key_to_python(L, S, 2);
-    PyObject *value = key ? to_python(L, S, 3) : NULL;
+    attribute own, *a = text ? find_attribute(L, S, Py_TYPE(o), 2, &own) : NULL;
+    if (!text) key = key_to_python(L, S, 2);
     int failed = -1;
+    if (a != NULL || key != NULL) value = to_python(L, S, 3);
     if (value != NULL) {
-        UNLOCKED(&c, failed = text ? set_attribute(o, key, value, keyword) : PyObject_SetItem(o, key, value));
-        if (text) forget_method(L, S, o, 2);
+        UNLOCKED(&c, failed = text ? set_attribute(o, a->name, value, a->keyword) : PyObject_SetItem(o, key, value));
+        if (text) a->method = false; /* an attribute of the instance may stand before the type's method now */
     }
+    if (text) forget_own_name(a, &own);
     UNLOCKED(&c, Py_XDECREF(value));
     Py_XDECREF(key);
     Py_DECREF(o);
@@ -165,11 +144,12 @@ static int proxy_newindex(lua_State *L) {
 }
 
 static int proxy_call(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     proxy *p = to_proxy(L, 1);
     if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
     if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     Py_INCREF(p->o);
@@ -195,14 +175,15 @@ PyObject *text_of(PyObject *o) {
 }
 
 static int proxy_tostring(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     proxy *p = to_proxy(L, 1);
     if (p == NULL) return luaL_typeerror(L, 1, "python object");
     if (p->o == NULL) {
         lua_pushliteral(L, "python object (closed)");
         return 1;
     }
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *o = p->o, *text = NULL;
@@ -231,8 +212,9 @@ static PyObject *power(PyObject *a, PyObject *b) {
 }
 
 static int apply(lua_State *L, binary f) {
-    state *S = STATE(L);
-    READY(L, S);
+    site *k = SITE(L);
+    state *S = k->S;
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
@@ -258,8 +240,9 @@ OPERATOR(proxy_shl, PyNumber_Lshift)
 OPERATOR(proxy_shr, PyNumber_Rshift)
 
 static int apply_unary(lua_State *L, PyObject *(*f)(PyObject *)) {
-    state *S = STATE(L);
-    READY(L, S);
+    site *k = SITE(L);
+    state *S = k->S;
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *value = NULL;
@@ -271,9 +254,10 @@ static int proxy_unm(lua_State *L) { return apply_unary(L, PyNumber_Negative); }
 static int proxy_bnot(lua_State *L) { return apply_unary(L, PyNumber_Invert); }
 
 static int proxy_len(lua_State *L) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     check_proxy(L, 1);
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *o = to_proxy(L, 1)->o;
@@ -289,7 +273,8 @@ static int proxy_len(lua_State *L) {
 
 /* identity first: one object is equal to itself, whatever its __eq__ says (NaN, arrays) */
 static int compare(lua_State *L, int op) {
-    state *S = STATE(L);
+    site *k = SITE(L);
+    state *S = k->S;
     proxy *p = to_proxy(L, 1), *q = to_proxy(L, 2);
     if (op == Py_EQ && p != NULL && q != NULL && p->o == q->o) {
         lua_pushboolean(L, 1);
@@ -299,7 +284,7 @@ static int compare(lua_State *L, int op) {
         lua_pushboolean(L, 0);
         return 1;
     }
-    READY(L, S);
+    ready(L, k);
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL;
@@ -318,7 +303,7 @@ static int proxy_le(lua_State *L) { return compare(L, Py_LE); }
 
 void open_proxies(lua_State *L, state *S) {
     static const luaL_Reg metamethods[] = {
-        {"__index", proxy_index}, {"__newindex", proxy_newindex}, {"__call", proxy_call}, {"__tostring", proxy_tostring},
+        {"__newindex", proxy_newindex}, {"__call", proxy_call}, {"__tostring", proxy_tostring},
         {"__concat", proxy_concat}, {"__len", proxy_len}, {"__eq", proxy_eq}, {"__lt", proxy_lt}, {"__le", proxy_le},
         {"__add", proxy_add}, {"__sub", proxy_sub}, {"__mul", proxy_mul}, {"__div", proxy_div}, {"__idiv", proxy_idiv},
         {"__mod", proxy_mod}, {"__pow", proxy_pow}, {"__band", proxy_band}, {"__bor", proxy_bor}, {"__bxor", proxy_bxor},

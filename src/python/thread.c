@@ -134,13 +134,8 @@ static void hang(void) {
     for (;;) nanosleep(&(struct timespec){3600, 0}, NULL);
 }
 
-void unpark(cross *c) {
-    state *S = c->S;
-    if (likely(S->holder == NULL && !S->dead)) {
-        S->holder = c->thread;
-        return;
-    }
-    if (acquire_state(S, c->thread, -1) < 0) hang();
+void unpark_slow(cross *c) {
+    if (acquire_state(c->S, c->thread, -1) < 0) hang();
 }
 
 /* ---- crossings ---- */
@@ -153,50 +148,17 @@ void between_crossings(cross *c) {
 
 /* A thread that came to Lua from Python by a road that is not ours (ctypes, a host's own embedding) may or may not hold the
    GIL. The stable ABI has no way to ask but this. */
-static bool holds_gil(void) {
+bool holds_gil(thread *t) {
+    if (t->top != NULL) return false;
     PyGILState_STATE was = PyGILState_Ensure();
     PyGILState_Release(was);
     return was == PyGILState_LOCKED;
 }
 
-void enter(lua_State *L, state *S, cross *c) {
-    thread *t = this_thread();
-    if (unlikely(t->ts == NULL)) thread_needs_state(t);
-    c->gil_before = t->gil;
-    if (t->gil || (unlikely(t->foreign) && t->top == NULL && holds_gil())) {
-        c->took = false;
-    } else {
-        PyEval_RestoreThread(t->ts);
-        c->took = true;
-    }
-    t->gil = true;
-    S->holder = t; /* a host may have moved the state to another thread between crossings */
-    c->S = S;
-    c->L = L;
-    c->thread = t;
-    c->prev = t->top;
-    t->top = c;
-    if (unlikely(S->nburied != 0 || S->nunref != 0 || atomic_load_explicit(&written_list, memory_order_relaxed) != NULL ||
-                 atomic_load_explicit(&released_list, memory_order_relaxed) != NULL)) {
-        between_crossings(c);
-    }
-}
-
-/* Under py.hold nobody would ever get the GIL: every 256th crossing honours a pending request for it. */
-static void breathe(void) {
+/* Under py.hold nobody else would ever get the GIL: every 256th crossing honours a pending request for it. */
+void breathe(void) {
     static __thread unsigned count __attribute__((tls_model("initial-exec")));
     if ((++count & 255) == 0) PyEval_RestoreThread(PyEval_SaveThread());
-}
-
-void leave(cross *c) {
-    thread *t = c->thread;
-    t->top = c->prev;
-    t->gil = c->gil_before;
-    if (c->took) {
-        PyEval_SaveThread();
-    } else if (t->hold != 0 && c->prev != NULL && c->prev->prev == NULL) {
-        breathe();
-    }
 }
 
 /* ---- what finalizers leave behind ---- */
@@ -234,7 +196,7 @@ void state_decref(state *S) {
     if (--S->refs != 0) return;
     free(S->buried);
     free(S->unref);
-    free(S->methods);
+    free(S->attributes);
     free(S);
 }
 

@@ -7,25 +7,6 @@ const char dict_metatable = 0;
 
 /* ---- Python to Lua ---- */
 
-bool push_scalar(lua_State *L, PyObject *o) {
-    PyTypeObject *type = Py_TYPE(o);
-    if (type == &PyFloat_Type) {
-        lua_pushnumber(L, PyFloat_AsDouble(o));
-    } else if (type == &PyLong_Type) {
-        int overflow;
-        long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-        if (overflow) return false;
-        lua_pushinteger(L, v);
-    } else if (o == Py_None) {
-        lua_pushnil(L);
-    } else if (type == &PyBool_Type) {
-        lua_pushboolean(L, o == Py_True);
-    } else {
-        return false;
-    }
-    return true;
-}
-
 void push_python(lua_State *L, state *S, PyObject *o) {
     if (push_scalar(L, o)) return;
     PyTypeObject *type = Py_TYPE(o);
@@ -96,55 +77,6 @@ PyObject *numpy_scalar(PyObject *o) {
     if (PyFloat_CheckExact(plain) || PyLong_CheckExact(plain) || PyBool_Check(plain)) return plain;
     Py_DECREF(plain); /* complex, longdouble */
     return NULL;
-}
-
-/* ---- attribute names ---- */
-
-/* Lua interns short strings, so the address finds the name, and the bytes prove it. */
-typedef struct name_entry {
-    const char *address;
-    size_t size;
-    PyObject *name;
-    bool keyword;
-    char bytes[47];
-} name_entry;
-static name_entry names[1024];
-
-/* `end_` for Python's `end`: a Lua keyword and one underscore */
-static bool is_keyword(const char *s, size_t n) {
-    static const char *const keywords[] = {"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if",
-                                           "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"};
-    if (n < 3 || s[n - 1] != '_') return false;
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
-        if (strlen(keywords[i]) == n - 1 && memcmp(keywords[i], s, n - 1) == 0) return true;
-    }
-    return false;
-}
-
-PyObject *attribute_name(lua_State *L, int i, bool *keyword) {
-    size_t n;
-    const char *s = lua_tolstring(L, i, &n);
-    name_entry *e = &names[((uintptr_t)s >> 4) & 1023];
-    if (likely(e->address == s && e->size == n && memcmp(e->bytes, s, n) == 0)) {
-        *keyword = e->keyword;
-        Py_INCREF(e->name);
-        return e->name;
-    }
-    *keyword = is_keyword(s, n);
-    PyObject *name = PyUnicode_FromStringAndSize(s, (Py_ssize_t)n);
-    if (name == NULL) return NULL;
-    PyUnicode_InternInPlace(&name);
-    if (n <= sizeof e->bytes) {
-        PyObject *old = e->name;
-        Py_INCREF(name);
-        e->name = name;
-        e->address = s;
-        e->size = n;
-        e->keyword = *keyword;
-        memcpy(e->bytes, s, n);
-        Py_XDECREF(old); /* a str: runs no code */
-    }
-    return name;
 }
 
 /* ---- Lua to Python ---- */
@@ -313,7 +245,9 @@ static PyObject *convert(lua_State *L, deep *d, int i) {
     PyObject *function = keep(&d->j, new_luaref(L, d->j.S, LuaFunctionType, i));
     if (function != NULL) {
         Py_INCREF(function);
-        function = keep(&d->j, wrap_function(function));
+        lua_pushvalue(L, i);
+        function = keep(&d->j, wrap_function(L, function));
+        lua_pop(L, 1);
     }
     if (function != NULL) remember(L, d, i, function);
     return function;
@@ -350,24 +284,17 @@ static PyObject *convert_protected(lua_State *L, state *S, int i) {
     return d.root;
 }
 
-PyObject *to_python(lua_State *L, state *S, int i) {
-    switch (lua_type(L, i)) {
+PyObject *other_to_python(lua_State *L, state *S, int i, int type) {
+    switch (type) {
     case LUA_TNIL: Py_RETURN_NONE;
     case LUA_TBOOLEAN: return PyBool_FromLong(lua_toboolean(L, i));
-    case LUA_TNUMBER:
-        return lua_isinteger(L, i) ? PyLong_FromLongLong(lua_tointeger(L, i)) : PyFloat_FromDouble(lua_tonumber(L, i));
     case LUA_TSTRING: {
         size_t n;
         const char *s = lua_tolstring(L, i, &n);
         return text_to_python(s, n);
     }
     case LUA_TUSERDATA: {
-        proxy *p = to_proxy(L, i);
-        if (likely(p != NULL)) {
-            if (p->o == NULL) return conversion_error("python object is closed");
-            Py_INCREF(p->o);
-            return p->o;
-        }
+        if (to_proxy(L, i) != NULL) return conversion_error("python object is closed");
         if (moon->test(L, i) != NULL) return tensor_to_python(L, S, i);
         if (is_method(L, i)) return method_to_python(L, S, i);
         double parts[2];

@@ -1,0 +1,271 @@
+---@meta moontensor.python
+-- Written by scripts/docs.lua from the docstrings beside the code.
+
+local py = {}
+
+--- Starts Python, or checks that it was started as asked. `python`: the interpreter, a path. `callback_timeout`: seconds that a
+--- foreign Python thread waits for this Lua state (10). `exit`: "host" leaves Python's exit work to py.shutdown(). Needed only
+--- to choose; everything else starts Python by itself. A second call with the same choice does nothing, with another it raises.
+---@param value any
+function py.init(value) end
+
+--- The interpreter in use: `python`, `how` it was chosen, `libpython`, `version`, `prefix`, and versions of numpy and torch if
+--- they are imported.
+---@return table
+function py.info() end
+
+--- Marks keyword arguments; the last argument of a call: `f(1, py.kw{dim = 0})`. A plain table is never taken for them.
+---@param value any
+function py.kw(value) end
+
+--- A Python list, as a proxy, from a sequence, a table.pack table, a Lua iterator function or any Python iterable.
+---@param t any
+---@return any
+function py.list(t) end
+
+--- Likewise a tuple.
+---@param t any
+---@return any
+function py.tuple(t) end
+
+--- Likewise a set.
+---@param t any
+---@return any
+function py.set(t) end
+
+--- A Python dict, as a proxy. A sequence of pairs keeps its order and may have any keys: `py.dict{{"b", 1}, {2, "a"}}`; a table
+--- with string keys is taken in sorted order; a Python mapping is copied.
+---@param t any
+---@return any
+function py.dict(t) end
+
+--- A Python int as a proxy, from an integer or a decimal string of any length.
+---@param v any
+---@return any
+function py.int(v) end
+
+--- Python's index notation: slices, integers, `...`, `None`, separated by commas.
+---@param value any
+---@return any
+function py.s(value) end
+
+--- `object[key]` for any key, a string or a proxy included.
+---@param object any
+---@param key any
+---@return any
+function py.getitem(object, key) end
+
+---@param object any
+---@param key any
+---@param value any
+function py.setitem(object, key, value) end
+
+---@param object any
+---@param key any
+function py.delitem(object, key) end
+
+---@param object any
+---@param name string
+---@param default? any
+---@return any
+function py.getattr(object, name, default) end
+
+---@param object any
+---@param name string
+---@param value any
+function py.setattr(object, name, value) end
+
+---@param object any
+---@param name string
+function py.delattr(object, name) end
+
+---@param object any
+---@param name string
+---@return boolean
+function py.hasattr(object, name) end
+
+--- `for i, x in py.enumerate(obj) do`: i counts from 0, as in Python, or from `first`.
+---@param object any
+---@param first? integer
+---@return any
+function py.enumerate(object, first) end
+
+--- `for a, b in py.zip(x, y) do`.
+---@param ... any
+---@return any
+function py.zip(...) end
+
+--- Enters a context manager: `local _ <close> = py.enter(torch.no_grad())`. The guard's end calls `__exit__`, with the error
+--- if there is one; the error goes on in Lua, even if `__exit__` returns true. `value` is what `__enter__` returned.
+---@param context any
+---@return any
+---@return any
+function py.enter(context) end
+
+--- Calls f(value) inside the context and returns its results. Errors reach `__exit__`, which may swallow them.
+---@param context any
+---@param f function
+function py.with(context, f) end
+
+--- Python's type of the value.
+---@param value any
+---@return any
+function py.type(value) end
+
+---@param value any
+---@param class any
+---@return boolean
+function py.isinstance(value, class) end
+
+---@param class any
+---@param class any
+---@return boolean
+function py.issubclass(class, class) end
+
+---@param value any
+---@return string
+function py.repr(value) end
+
+---@param value any
+---@return string
+function py.str(value) end
+
+--- The identity of an object: usable as a table key.
+---@param value any
+---@return integer
+function py.id(value) end
+
+---@param value any
+---@return integer
+function py.len(value) end
+
+--- The names of its attributes.
+---@param value any
+---@return table
+function py.dir(value) end
+
+--- Its docstring, tidied.
+---@param value any
+---@return string|nil
+function py.doc(value) end
+
+--- Prints Python's help.
+---@param value any
+function py.help(value) end
+
+--- What Python prints while f runs.
+---@param f function
+---@return string
+function py.capture(f) end
+
+--- The text of an error, with the tracebacks of both languages; any other value as tostring.
+---@param err any
+---@return string
+function py.traceback(err) end
+
+--- Imports a module; a dotted name gives the innermost: `py.import "os.path"`. Raises the ImportError.
+---@param name string
+---@return any
+function py.import(name) end
+
+--- Evaluates a Python expression in `__main__`; `locals` is a table with string keys or a Python mapping.
+---@param source any
+---@param locals? any
+---@return any
+function py.eval(source, locals) end
+
+--- Runs Python statements in `__main__`, or with their names in `locals`.
+---@param source any
+---@param locals? any
+function py.exec(source, locals) end
+
+--- The Python object that the value becomes as an argument, as a proxy even for numbers, text and None.
+---@param value any
+---@return any
+function py.topy(value) end
+
+--- The bytes of a Lua string.
+---@param s any
+---@return any
+function py.bytes(s) end
+
+--- Wraps any Lua value so that Python can pass it around untouched. Back in Lua it is the value.
+---@param value any
+---@return any
+function py.opaque(value) end
+
+--- Converts deeply: lists, tuples and sets become sequences, dicts become tables (None inside them is `py.none`), shared and
+--- cyclic objects keep their identity. `depth` bounds it (default 100); what lies deeper stays a proxy.
+---@param object any
+---@param options table
+---@return any
+function py.tolua(object, options) end
+
+--- Python's `a == b`, elementwise where the objects say so; likewise `ne lt le gt ge`.
+---@param a any
+---@param b any
+---@return any
+function py.eq(a, b) end
+
+--- Python's `a @ b`.
+---@param a any
+---@param b any
+---@return any
+function py.matmul(a, b) end
+
+--- Python's truth of the value: `if py.bool(t) then`. In Lua every proxy is true.
+---@param value any
+---@return boolean
+function py.bool(value) end
+
+--- Python's `value in object`.
+---@param object any
+---@param value any
+---@return boolean
+function py.contains(object, value) end
+
+--- Python's `a is b`.
+---@param a any
+---@param b any
+---@return boolean
+function py.is(a, b) end
+
+--- The bound method itself, as a Python object: to store it or to pass it on.
+---@param object any
+---@param name string
+---@return any
+function py.bound(object, name) end
+
+--- Python's own slice: 0-based, half open.
+---@param first? integer
+---@param past? any
+---@param step? number
+---@return any
+function py.slice(first, past, step) end
+
+--- Calls f(...) and keeps the GIL across it: for hot loops beside busy Python threads. Other threads run only when f's calls
+--- into Python let them.
+---@param f function
+---@param ... any
+function py.hold(f, ...) end
+
+--- Python's exit work, now: joins its non-daemon threads, runs its atexit callbacks, flushes its streams. For hosts that set
+--- `py.init{exit = "host"}`; otherwise it happens when the last Lua state closes, or in os.exit.
+function py.shutdown() end
+
+--- Iterates any Python iterable: `for x in py.iter(obj) do … end`. None arrives as `py.none`. Raises TypeError for what is not
+--- iterable.
+---@param object any
+---@return any
+function py.iter(object) end
+
+--- Like `py.iter`, with tuples and lists unpacked: `for x, y in py.each(loader) do … end`.
+---@param object any
+---@return any
+function py.each(object) end
+
+--- The items of a tuple, list or other iterable as Lua values; None as `py.none`.
+---@param sequence any
+function py.unpack(sequence) end
+
+return py
