@@ -240,6 +240,7 @@ describe("NumPy arrays in Lua", function()
   end)
 
   it("A20: what offers no memory is refused, and counters stand", function()
+    settle()
     local before = moon.stats()
     local list = py.list {1, 2}
     for _, options in ipairs {{}, {copy = true}} do

@@ -107,7 +107,7 @@ describe("native tensors in torch", function()
     local x = moon.arange(10, "float64")
     local t = x:to_torch()
     local child = t[py.slice(3, 8)]
-    t, x = nil, x:free()
+    t, x = nil, x:free() -- luacheck: ignore
     assert.equal(before + 1, count "exports")
     assert.equal(25, child:sum():item())
     child = nil -- luacheck: ignore

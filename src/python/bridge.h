@@ -40,12 +40,12 @@ enum { TRACEBACK_SIZE = 4096 };
 /* one per OS thread that ever crossed; its Python thread state is permanent */
 typedef struct thread {
     PyThreadState *ts;
-    bool made;               /* we made ts, and delete it when the thread ends */
-    bool gil;                /* it holds the GIL, as far as crossings and callbacks of ours go */
-    bool foreign;            /* it had a Python thread state before it met us: it may hold the GIL without our knowing */
-    int hold;                /* depth of py.hold */
-    cross *top;              /* innermost crossing */
-    PyThread_type_lock wake; /* what it waits on for a Lua state */
+    bool made;                      /* we made ts, and delete it when the thread ends */
+    bool gil;                       /* it holds the GIL, as far as crossings and callbacks of ours go */
+    bool foreign;                   /* it had a Python thread state before it met us: it may hold the GIL without our knowing */
+    int hold;                       /* depth of py.hold */
+    cross *top;                     /* innermost crossing */
+    PyThread_type_lock wake;        /* what it waits on for a Lua state */
     char traceback[TRACEBACK_SIZE]; /* of the last Lua error in a callback */
 } thread;
 
@@ -53,22 +53,22 @@ typedef struct waiter waiter;
 
 /* one per lua_State */
 struct state {
-    lua_State *main;      /* the main thread of the Lua state */
-    thread *holder;       /* GIL: who runs Lua in it; NULL while lent out to nobody */
-    waiter *head, *tail;  /* GIL: who waits for it, first come first served */
-    bool closing;         /* GIL: nobody new gets in */
-    bool dead;            /* GIL: the lua_State is gone */
-    int borrowers;        /* GIL: frames of foreign threads alive on its coroutines */
-    int refs;             /* GIL: the lua_State itself, and each Lua value that Python holds */
-    lua_State *spare[8];  /* holder: coroutines ready for callbacks from foreign threads */
+    lua_State *main;     /* the main thread of the Lua state */
+    thread *holder;      /* GIL: who runs Lua in it; NULL while lent out to nobody */
+    waiter *head, *tail; /* GIL: who waits for it, first come first served */
+    bool closing;        /* GIL: nobody new gets in */
+    bool dead;           /* GIL: the lua_State is gone */
+    int borrowers;       /* GIL: frames of foreign threads alive on its coroutines */
+    int refs;            /* GIL: the lua_State itself, and each Lua value that Python holds */
+    lua_State *spare[8]; /* holder: coroutines ready for callbacks from foreign threads */
     int spare_ref[8], spares;
-    PyObject **buried;    /* holder: references that finalizers let go; room for every live proxy, so burying cannot fail */
+    PyObject **buried; /* holder: references that finalizers let go; room for every live proxy, so burying cannot fail */
     size_t nburied, room, proxies;
-    int *unref;           /* GIL: registry slots of Lua values that Python let go */
+    int *unref; /* GIL: registry slots of Lua values that Python let go */
     size_t nunref, unref_room;
-    double callback_timeout; /* seconds a foreign thread waits for the state */
+    double callback_timeout;      /* seconds a foreign thread waits for the state */
     struct attribute *attributes; /* holder: see method.c */
-    state *next;          /* GIL: all live states */
+    state *next;                  /* GIL: all live states */
 };
 
 struct cross {
@@ -126,7 +126,7 @@ static inline void leave(cross *c) {
 /* 1: S is ours; 0: timed out; -1: closed. GIL held on entry and exit. timeout < 0: none */
 HIDDEN int acquire_state(state *S, thread *t, double timeout);
 HIDDEN void close_waiters(state *S); /* GIL: S is dead; tells those who wait for it */
-HIDDEN void hand_over(state *S); /* GIL: S, ours till now, goes to the first who waits for it */
+HIDDEN void hand_over(state *S);     /* GIL: S, ours till now, goes to the first who waits for it */
 
 static inline void park(cross *c) {
     if (likely(c->S->head == NULL)) c->S->holder = NULL;
@@ -141,7 +141,7 @@ HIDDEN lua_State *borrow_coroutine(state *S, int *ref);
 HIDDEN void return_coroutine(state *S, lua_State *L, int ref);
 HIDDEN int fill_spares(lua_State *L); /* upvalue 1 is the state; protected call */
 HIDDEN void state_decref(state *S);
-HIDDEN void bury(state *S, PyObject *o); /* finalizers: any moment, no GIL, holder only */
+HIDDEN void bury(state *S, PyObject *o);    /* finalizers: any moment, no GIL, holder only */
 HIDDEN void queue_unref(state *S, int ref); /* GIL: registry slot to free at the next crossing of S */
 
 /* ---- functions over the bridge ---- */
@@ -160,9 +160,9 @@ HIDDEN int proxy_close(lua_State *L);
 HIDDEN void push_site(lua_State *L, state *S); /* the two upvalues [raises] */
 HIDDEN void push_function(lua_State *L, state *S, lua_CFunction f);
 HIDDEN void set_functions(lua_State *L, state *S, const luaL_Reg *functions); /* into the table on top */
-HIDDEN void make_blank(lua_State *L, site *k); /* [raises] before the crossing */
+HIDDEN void make_blank(lua_State *L, site *k);                                /* [raises] before the crossing */
 HIDDEN void reserve_burial(lua_State *L, state *S); /* room for one reference more than there are proxies [raises] */
-static inline void ready(lua_State *L, site *k) { /* [raises] before the crossing */
+static inline void ready(lua_State *L, site *k) {   /* [raises] before the crossing */
     if (unlikely(k->blank == NULL)) make_blank(L, k);
 }
 #define READY(L, S) ready(L, SITE(L))
@@ -173,7 +173,7 @@ static inline int result(lua_State *L, cross *c, PyObject *value);
 /* the same, but never converts: always a proxy */
 HIDDEN int result_proxy(lua_State *L, cross *c, PyObject *value);
 HIDDEN int result_none(lua_State *L, cross *c, int failed); /* no result; failed: a Python error is set */
-HIDDEN int result_error(lua_State *L, cross *c);             /* leaves and raises the Python error */
+HIDDEN int result_error(lua_State *L, cross *c);            /* leaves and raises the Python error */
 
 /* The comfortable form for everything that is not hot. body runs inside a crossing and inside a protected call, on the same
    arguments (indices 1..n): it may call any Lua function, and returns its number of results, or -1 with a Python error set.
@@ -213,7 +213,7 @@ static inline proxy *to_proxy(lua_State *L, int i) {
     proxy *p = (proxy *)lua_touserdata(L, i);
     return p != NULL && lua_rawlen(L, i) == sizeof *p && p->magic == &proxy_magic ? p : NULL;
 }
-HIDDEN PyObject *numpy_scalar(PyObject *o); /* new reference to a Python int, float or bool, or NULL without an error */
+HIDDEN PyObject *numpy_scalar(PyObject *o);          /* new reference to a Python int, float or bool, or NULL without an error */
 HIDDEN PyObject *check_proxy(lua_State *L, int arg); /* borrowed; a closed or wrong value raises [raises] */
 
 /* Lua to Python: a new reference, or NULL with a Python error set. Never raises a Lua error. Tables and functions are
@@ -236,7 +236,7 @@ static inline PyObject *to_python(lua_State *L, state *S, int i) {
 /* Python to Lua, inside a protected call only: pushes one value; o is borrowed [raises] */
 HIDDEN void push_python(lua_State *L, state *S, PyObject *o);
 HIDDEN void push_proxy(lua_State *L, state *S, PyObject *o); /* always a proxy; o is borrowed [raises] */
-HIDDEN void push_item(lua_State *L, state *S, PyObject *o); /* push_python, but None is py.none [raises] */
+HIDDEN void push_item(lua_State *L, state *S, PyObject *o);  /* push_python, but None is py.none [raises] */
 /* scalars that need no allocation: true if pushed; o is borrowed */
 static inline bool push_scalar(lua_State *L, PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
@@ -263,21 +263,22 @@ static inline int result(lua_State *L, cross *c, PyObject *value) {
     return 1;
 }
 HIDDEN bool is_kw(lua_State *L, int i); /* a table made by py.kw */
-HIDDEN extern const char kw_metatable;   /* registry key of its metatable */
+HIDDEN extern const char kw_metatable;  /* registry key of its metatable */
 /* NULL with an error that Lua sees as a plain Lua error with a position: the fault is the Lua caller's */
 HIDDEN PyObject *conversion_error(const char *format, ...);
 /* an index: {…} becomes a key with slices */
 HIDDEN PyObject *key_to_python(lua_State *L, state *S, int i);
 HIDDEN PyObject *text_of(PyObject *o); /* what tostring shows: new reference or Python error */
 struct attribute;
-HIDDEN PyObject *strip_underscore(PyObject *name); /* new reference */
+HIDDEN PyObject *strip_underscore(PyObject *name);                  /* new reference */
 HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a); /* with hints on failure; lent */
-HIDDEN int index_item(lua_State *L, state *S, PyObject *o); /* o[key at 2]: ends as result() does */
-HIDDEN void open_proxies(lua_State *L, state *S); /* [raises] */
+HIDDEN int index_item(lua_State *L, state *S, PyObject *o);         /* o[key at 2]: ends as result() does */
+HIDDEN void open_proxies(lua_State *L, state *S);                   /* [raises] */
 
 /* ---- calls (call.c): arguments from index first to the top; end the crossing as result() does ---- */
 HIDDEN int call_python(lua_State *L, cross *c, PyObject *callee, int first); /* takes callee */
-HIDDEN int call_method(lua_State *L, state *S, PyObject *name, proxy *self); /* self at index 2, arguments from 3; enters by itself */
+HIDDEN int call_method(lua_State *L, state *S, PyObject *name,
+                       proxy *self); /* self at index 2, arguments from 3; enters by itself */
 
 /* ---- attribute names and methods (method.c) ---- */
 
@@ -297,7 +298,7 @@ HIDDEN PyObject *method_to_python(lua_State *L, state *S, int i); /* the bound m
 HIDDEN int init_methods(void);
 HIDDEN void open_methods(lua_State *L, state *S); /* [raises] */
 HIDDEN void close_methods(state *S);
-HIDDEN int proxy_index(lua_State *L); /* upvalue 3: the table of method values */
+HIDDEN int proxy_index(lua_State *L);                  /* upvalue 3: the table of method values */
 HIDDEN void method_outlives_proxy(state *S, proxy *p); /* p is finalized while a method value waits for its receiver */
 
 /* ---- errors (error.c) ---- */
@@ -321,8 +322,7 @@ HIDDEN int raise_closed(lua_State *L, int arg);
 
 /* a Lua value that Python holds: LuaFunction or Opaque */
 typedef struct luaref {
-    PyObject_HEAD
-    PyObject *(*vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
+    PyObject_HEAD PyObject *(*vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
     state *S;
     int ref;
 } luaref;
@@ -348,8 +348,8 @@ HIDDEN void drop_released(void);
 
 /* ---- lifetime (exit.c, module.c) ---- */
 
-HIDDEN extern bool is_shut;    /* Python's exit work is done: everything that comes later is inert */
-HIDDEN extern bool host_exits; /* py.init{exit = "host"}: the host calls py.shutdown() */
+HIDDEN extern bool is_shut;        /* Python's exit work is done: everything that comes later is inert */
+HIDDEN extern bool host_exits;     /* py.init{exit = "host"}: the host calls py.shutdown() */
 HIDDEN extern bool we_initialized; /* we started Python; otherwise we joined a running one */
 HIDDEN extern pid_t main_pid;      /* the process that started it: a forked child does no exit work */
 HIDDEN extern thread *main_thread; /* the thread that started it */

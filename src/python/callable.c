@@ -17,7 +17,7 @@ typedef struct call {
     Py_ssize_t n;
     PyObject *value; /* new reference */
     thread *thread;
-    bool released;   /* the GIL is let go while Lua runs */
+    bool released; /* the GIL is let go while Lua runs */
 } call;
 
 static void gil_drop(call *k) {
@@ -138,8 +138,11 @@ static PyObject *call_lua(PyObject *self, PyObject *const *args, size_t nargsf, 
     int got = ours ? 1 : acquire_state(S, t, L == NULL ? S->callback_timeout : -1);
     if (got <= 0) {
         if (got < 0) refuse(S);
-        else PyErr_Format(PyExc_TimeoutError, "the thread that runs this Lua state did not call into Python within %d s, so another thread "
-                          "could not call a Lua function (py.init{callback_timeout = …})", (int)S->callback_timeout);
+        else
+            PyErr_Format(PyExc_TimeoutError,
+                         "the thread that runs this Lua state did not call into Python within %d s, so another thread "
+                         "could not call a Lua function (py.init{callback_timeout = …})",
+                         (int)S->callback_timeout);
         t->ts = ts;
         t->gil = gil;
         return NULL;
@@ -241,7 +244,8 @@ typedef struct member_def {
     const char *doc;
 } member_def;
 enum { T_PYSSIZET_ = 19, READONLY_ = 1 };
-static member_def vectorcall_member[] = {{"__vectorcalloffset__", T_PYSSIZET_, offsetof(luaref, vectorcall), READONLY_, NULL}, {NULL, 0, 0, 0, NULL}};
+static member_def vectorcall_member[] = {{"__vectorcalloffset__", T_PYSSIZET_, offsetof(luaref, vectorcall), READONLY_, NULL},
+                                         {NULL, 0, 0, 0, NULL}};
 
 static PyType_Slot function_slots[] = {
     {Py_tp_call, (void *)call_slow},
@@ -251,7 +255,8 @@ static PyType_Slot function_slots[] = {
     {Py_tp_doc, (void *)"A Lua function, callable from Python."},
     {0, NULL},
 };
-static PyType_Spec function_spec = {"moontensor.LuaFunction", sizeof(luaref), 0, Py_TPFLAGS_DEFAULT | HAVE_VECTORCALL, function_slots};
+static PyType_Spec function_spec = {"moontensor.LuaFunction", sizeof(luaref), 0, Py_TPFLAGS_DEFAULT | HAVE_VECTORCALL,
+                                    function_slots};
 
 static PyType_Slot opaque_slots[] = {
     {Py_tp_dealloc, (void *)luaref_dealloc},

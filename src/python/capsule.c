@@ -85,8 +85,10 @@ static int check_device(import *in, PyObject *o) {
         return -1;
     }
     if (type == MOON_DL_CPU || type == MOON_DL_CUDA_HOST || type == MOON_DL_ROCM_HOST) return 0;
-    conversion_error("the object is on a device (DLPack type %d, id %d), not in host memory; bring it to the CPU first, for torch "
-                     "with t:cpu() or {force = true}", type, id);
+    conversion_error(
+        "the object is on a device (DLPack type %d, id %d), not in host memory; bring it to the CPU first, for torch "
+        "with t:cpu() or {force = true}",
+        type, id);
     return -1;
 }
 
@@ -132,9 +134,7 @@ static void destroy_v0(PyObject *capsule) {
     if (m != NULL && m->deleter != NULL) m->deleter(m);
 }
 
-static void destroy(PyObject *capsule) {
-    PY_ERROR_ASIDE(destroy_v1(capsule); destroy_v0(capsule));
-}
+static void destroy(PyObject *capsule) { PY_ERROR_ASIDE(destroy_v1(capsule); destroy_v0(capsule)); }
 
 PyObject *capsule_of(const moon_tensor *t, bool versioned) {
     /* Whoever consumes it may be torch, which aborts the process on a negative stride. The read-only flag is part of the
@@ -142,12 +142,14 @@ PyObject *capsule_of(const moon_tensor *t, bool versioned) {
     for (int i = 0; i < t->ndim && t->numel > 0; i++) {
         if (t->strides[i] >= 0 || t->shape[i] == 1) continue;
         return conversion_error("negative stride in dim %d has no place in DLPack, since torch aborts on one; use "
-                                "x:contiguous() or {copy = true}", i + 1);
+                                "x:contiguous() or {copy = true}",
+                                i + 1);
     }
     if (!versioned) {
         moon_dl_managed *m;
-        if (t->readonly) return conversion_error("an unversioned DLPack capsule cannot say that a tensor is read-only; leave out "
-                                                 "max_version, or export x:clone()");
+        if (t->readonly)
+            return conversion_error("an unversioned DLPack capsule cannot say that a tensor is read-only; leave out "
+                                    "max_version, or export x:clone()");
         if (moon->dl_export_v0(t, MOON_DL_FOR_NUMPY, &m) != MOON_OK) return conversion_error("%s", moon->message());
         PyObject *capsule = PyCapsule_New(m, v0_name, destroy);
         if (capsule == NULL) m->deleter(m);

@@ -92,9 +92,7 @@ void new_proxy_metatable(lua_State *L, state *S) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
 }
 
-void push_proxy_metatable(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
-}
+void push_proxy_metatable(lua_State *L) { lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable); }
 
 PyObject *check_proxy(lua_State *L, int arg) {
     proxy *p = to_proxy(L, arg);

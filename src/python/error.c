@@ -8,9 +8,9 @@ PyObject *LuaError;
 static PyObject *ConversionError; /* internal: becomes a plain Lua error with a position */
 
 int init_errors(PyObject *module) {
-    LuaError = PyErr_NewExceptionWithDoc("moontensor.LuaError",
-                                         "A Lua error that crossed into Python. `value` is the Lua error value, `traceback` the Lua stack.",
-                                         PyExc_RuntimeError, NULL);
+    LuaError = PyErr_NewExceptionWithDoc(
+        "moontensor.LuaError", "A Lua error that crossed into Python. `value` is the Lua error value, `traceback` the Lua stack.",
+        PyExc_RuntimeError, NULL);
     ConversionError = PyErr_NewException("moontensor.ConversionError", PyExc_TypeError, NULL);
     if (LuaError == NULL || ConversionError == NULL) return -1;
     return PyModule_AddObjectRef(module, "LuaError", LuaError);
@@ -133,9 +133,7 @@ bool push_lua_error_value(lua_State *L, state *S, PyObject *exception) {
     return ours;
 }
 
-int raise_closed(lua_State *L, int arg) {
-    return luaL_argerror(L, arg, "python object is closed");
-}
+int raise_closed(lua_State *L, int arg) { return luaL_argerror(L, arg, "python object is closed"); }
 
 /* ---- Lua to Python ---- */
 
@@ -174,7 +172,8 @@ static int make_lua_error(lua_State *L) { /* job, value */
     if (stack == NULL || opaque == NULL || value == NULL) return 0;
     PyObject *exception = keep(&e->j, PyObject_CallFunctionObjArgs(LuaError, text, NULL));
     if (exception == NULL || PyObject_SetAttrString(exception, "value", value) < 0 ||
-        PyObject_SetAttrString(exception, "traceback", stack) < 0 || PyObject_SetAttrString(exception, "_lua_value", opaque) < 0) {
+        PyObject_SetAttrString(exception, "traceback", stack) < 0 ||
+        PyObject_SetAttrString(exception, "_lua_value", opaque) < 0) {
         return 0;
     }
     Py_INCREF(exception);

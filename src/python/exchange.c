@@ -9,9 +9,7 @@ PyObject *interned(PyObject **slot, const char *text) {
     return *slot;
 }
 
-PyObject *module_if_loaded(const char *name) {
-    return PyDict_GetItemString(PyImport_GetModuleDict(), name);
-}
+PyObject *module_if_loaded(const char *name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
 
 /* Is the pending ImportError about this very module, and not about one that it needs? */
 static bool is_missing(const char *name) {
@@ -209,9 +207,7 @@ static int shares(lua_State *L) { /* a, b */
 
 /* ---- setting up ---- */
 
-int init_exchange(void) {
-    return 0; /* torch and NumPy are looked up at first use */
-}
+int init_exchange(void) { return 0; /* torch and NumPy are looked up at first use */ }
 
 /* replace the function `name` of core's module, which becomes the third upvalue */
 static void wrap(lua_State *L, state *S, int module, const char *name, lua_CFunction f) {

@@ -20,21 +20,21 @@
 typedef struct lease {
     moon_hook hook;
     _Atomic int refs;
-    _Atomic bool dirty;    /* it is in the written list */
-    bool torch_base;       /* object is what .numpy() returned: its .base shares the tensor's version counter */
+    _Atomic bool dirty; /* it is in the written list */
+    bool torch_base;    /* object is what .numpy() returned: its .base shares the tensor's version counter */
     struct lease *next_written, *next_released;
     PyObject *object;      /* keeps the memory alive; or NULL */
     moon_dl_versioned *v1; /* or one of these does */
     moon_dl_managed *v0;
-    PyObject **weak;       /* weak references to torch tensors that see the memory; GIL */
+    PyObject **weak; /* weak references to torch tensors that see the memory; GIL */
     size_t nweak, room;
     PyObject *inline_weak[2];
 } lease;
 
 HIDDEN lease *lease_new(PyObject *object); /* object may be NULL, else takes it, also on failure; NULL with MemoryError */
 HIDDEN void lease_discard(lease *l);       /* of no storage yet: lets go at once */
-HIDDEN void lease_bump_base(lease *l);      /* object is what torch's .numpy() returned: bump its .base when we write */
-HIDDEN int lease_watch(lease *l, PyObject *tensor); /* bump tensor's version when the memory is written; 0 or -1 */
+HIDDEN void lease_bump_base(lease *l);     /* object is what torch's .numpy() returned: bump its .base when we write */
+HIDDEN int lease_watch(lease *l, PyObject *tensor);               /* bump tensor's version when the memory is written; 0 or -1 */
 HIDDEN int watch_export(moon_storage *storage, PyObject *tensor); /* the same for a tensor over memory that we export */
 
 /* ---- imports ---- */
@@ -48,8 +48,8 @@ typedef struct import {
     bool convert;       /* a copy of the object is as good: NumPy may make one, ... */
     moon_dtype dtype;   /* ... in this dtype; MOON_DTYPE_COUNT: the object's own */
     /* results */
-    int need;           /* the blank has no room for that many dimensions: a failure without a Python error */
-    bool transient;     /* what was filled in is a temporary of ours, to be copied from */
+    int need;       /* the blank has no room for that many dimensions: a failure without a Python error */
+    bool transient; /* what was filled in is a temporary of ours, to be copied from */
 } import;
 
 /* All import functions: 0, or -1 with a Python error or `need`. On failure nothing is kept. */
@@ -63,17 +63,17 @@ HIDDEN int import_forced(import *in, PyObject *o); /* whatever its autograd stat
 HIDDEN moon_tensor *push_import(lua_State *L, int arg, bool raw);
 
 enum { SHARE, COPY, AUTO };
-HIDDEN int copy_mode(lua_State *L, int index); /* false or nil, true, "auto" [raises] */
+HIDDEN int copy_mode(lua_State *L, int index);                                /* false or nil, true, "auto" [raises] */
 HIDDEN void known_options(lua_State *L, int table, const char *const *names); /* [raises] */
-HIDDEN int moon_from(lua_State *L); /* third upvalue: the `from` without Python */
+HIDDEN int moon_from(lua_State *L);                                           /* third upvalue: the `from` without Python */
 
 /* pending exception aside while foreign code lets go of something */
-#define PY_ERROR_ASIDE(statement)                           \
-    do {                                                    \
-        PyObject *aside_type, *aside_value, *aside_trace;   \
+#define PY_ERROR_ASIDE(statement)                             \
+    do {                                                      \
+        PyObject *aside_type, *aside_value, *aside_trace;     \
         PyErr_Fetch(&aside_type, &aside_value, &aside_trace); \
-        statement;                                          \
-        PyErr_Restore(aside_type, aside_value, aside_trace); \
+        statement;                                            \
+        PyErr_Restore(aside_type, aside_value, aside_trace);  \
     } while (0)
 
 /* name = interned string, once: a failure is fatal to nothing, the caller gets NULL and an error */
@@ -93,12 +93,12 @@ HIDDEN PyObject *capsule_of(const moon_tensor *t, bool versioned);
 
 /* ---- torch (torch.c) ---- */
 
-HIDDEN bool torch_loaded(void); /* torch is imported already: never imports it */
-HIDDEN int torch_load(cross *c); /* imports it: 0 or -1 */
+HIDDEN bool torch_loaded(void);       /* torch is imported already: never imports it */
+HIDDEN int torch_load(cross *c);      /* imports it: 0 or -1 */
 HIDDEN bool torch_exact(PyObject *o); /* exactly Tensor or Parameter; false where torch is not loaded */
 HIDDEN bool torch_tensor(PyObject *o);
 HIDDEN int torch_import(import *in, PyObject *o);
-HIDDEN PyObject *torch_forced(PyObject *o); /* detached, on the CPU, bits resolved: new reference */
+HIDDEN PyObject *torch_forced(PyObject *o);         /* detached, on the CPU, bits resolved: new reference */
 HIDDEN PyObject *torch_share(const moon_tensor *t); /* a tensor over t's memory */
 HIDDEN PyObject *torch_copy(cross *c, const moon_tensor *t, moon_tensor *blank); /* a tensor with memory of its own */
 HIDDEN void torch_bump(PyObject *list); /* version counters of the tensors in it; swallows errors */

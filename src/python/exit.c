@@ -87,9 +87,7 @@ static void shut_down_from(state *S) {
     atexit(stop_the_world);
 }
 
-void shut_down(state *S) {
-    shut_down_from(S);
-}
+void shut_down(state *S) { shut_down_from(S); }
 
 static void wait_for_borrowers(state *S, thread *t) {
     for (int ms = 0; S->borrowers != 0 && ms < (int)(1000 * S->callback_timeout); ms++) {
@@ -101,9 +99,7 @@ static void wait_for_borrowers(state *S, thread *t) {
     }
 }
 
-static bool is_last(state *S) {
-    return states == S && S->next == NULL;
-}
+static bool is_last(state *S) { return states == S && S->next == NULL; }
 
 /* lua_close: finalizer of the state's sentinel, which runs after those of all proxies */
 int close_state(lua_State *L) {

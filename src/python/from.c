@@ -16,9 +16,7 @@ int import_adopt(import *in, const moon_dl_tensor *dl, bool readonly, lease *own
     return -1;
 }
 
-static bool has(PyObject *o, const char *name) {
-    return PyObject_HasAttrString(o, name);
-}
+static bool has(PyObject *o, const char *name) { return PyObject_HasAttrString(o, name); }
 
 static int import_array(import *in, PyObject *o, moon_dtype dtype) {
     if (numpy_load(in->c) < 0) return -1;
@@ -73,7 +71,7 @@ int import_forced(import *in, PyObject *o) {
 /* ---- options ---- */
 
 typedef struct from_options {
-    int copy;         /* SHARE, COPY, AUTO */
+    int copy; /* SHARE, COPY, AUTO */
     bool force, lock, raw;
     int readonly;     /* -1: not given */
     moon_dtype dtype; /* MOON_DTYPE_COUNT: not given */
@@ -138,7 +136,8 @@ static void check_options(lua_State *L, int arg, from_options *o) {
     if (lua_getfield(L, arg, "dtype") != LUA_TNIL) o->dtype = check_dtype(L, lua_gettop(L));
     if (lua_getfield(L, arg, "device") != LUA_TNIL) {
         const char *device = luaL_tolstring(L, -1, NULL);
-        if (strcmp(device, "cpu") != 0) luaL_error(L, "bad option 'device' (moon.from brings memory to \"cpu\" only, got '%s')", device);
+        if (strcmp(device, "cpu") != 0)
+            luaL_error(L, "bad option 'device' (moon.from brings memory to \"cpu\" only, got '%s')", device);
         lua_pop(L, 1);
     }
     lua_pop(L, 6);
@@ -164,13 +163,7 @@ static moon_tensor *push_view(lua_State *L, int arg, const from_options *opt, bo
         PyObject *o = check_proxy(L, arg); /* again: an allocation may have closed it */
         cross c;
         enter(L, S, &c);
-        import in = {.c = &c,
-                     .blank = blank,
-                     .readonly = opt->readonly == 1,
-                     .lock = opt->lock && opt->copy != COPY && !opt->raw,
-                     .raw = opt->raw,
-                     .convert = opt->copy != SHARE,
-                     .dtype = opt->dtype};
+import in = {.c = & c, .blank = blank, .readonly = opt->readonly == 1, .lock = opt->lock && opt->copy != COPY && !opt->raw, .raw = opt->raw, .convert = opt->copy != SHARE, .dtype = opt->dtype };
         Py_INCREF(o);
         int failed = import_once(&in, o, opt);
         Py_DECREF(o);
@@ -220,7 +213,9 @@ static int from_native(lua_State *L) {
     bool ours = type == LUA_TTABLE || (type == LUA_TUSERDATA && moon->test(L, 1) != NULL);
     if (type == LUA_TNONE) luaL_checkany(L, 1);
     if (!ours && (type != LUA_TUSERDATA || luaL_getmetafield(L, 1, "__dlpack") == LUA_TNIL)) {
-        const char *hint = type == LUA_TSTRING ? "; moon.from_string takes bytes" : type == LUA_TNUMBER ? "; moon.tensor takes it" : "";
+        const char *hint = type == LUA_TSTRING   ? "; moon.from_string takes bytes"
+                           : type == LUA_TNUMBER ? "; moon.tensor takes it"
+                                                 : "";
         const char *name = luaL_getmetafield(L, 1, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : luaL_typename(L, 1);
         return luaL_argerror(L, 1, lua_pushfstring(L, "tensor or an object that offers one expected, got %s%s", name, hint));
     }

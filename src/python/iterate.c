@@ -63,7 +63,6 @@ static int next_each(lua_State *L) {
     return crossing(L, each_body, it->o);
 }
 
-
 /* the iterator of the object at 1 as a proxy */
 static int iterator_body(lua_State *L, job *j) {
     PyObject *o = keep(j, to_python(L, j->S, 1)), *it = NULL;

@@ -25,7 +25,8 @@ static void drop(moon_hook *hook) {
 
 static void written(moon_hook *hook) {
     lease *l = (lease *)hook;
-    if (atomic_load_explicit(&l->dirty, memory_order_relaxed) || atomic_exchange_explicit(&l->dirty, true, memory_order_relaxed)) return;
+    if (atomic_load_explicit(&l->dirty, memory_order_relaxed) || atomic_exchange_explicit(&l->dirty, true, memory_order_relaxed))
+        return;
     atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
     push(&written_list, l, &l->next_written);
 }
@@ -65,9 +66,7 @@ static void decref(lease *l) {
     if (atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) == 1) PY_ERROR_ASIDE(let_go(l));
 }
 
-void lease_discard(lease *l) {
-    decref(l);
-}
+void lease_discard(lease *l) { decref(l); }
 
 void drop_released(void) {
     lease *l = (lease *)atomic_exchange_explicit(&released_list, NULL, memory_order_acquire);
@@ -81,9 +80,7 @@ void drop_released(void) {
 
 /* ---- version counters ---- */
 
-static bool is_dead(PyObject *weak) {
-    return PyWeakref_GetObject(weak) == Py_None;
-}
+static bool is_dead(PyObject *weak) { return PyWeakref_GetObject(weak) == Py_None; }
 
 static void prune(lease *l) {
     size_t n = 0;
@@ -172,6 +169,4 @@ static void bump_written(void) {
     PyErr_Clear();
 }
 
-void bump_versions(void) {
-    PY_ERROR_ASIDE(bump_written());
-}
+void bump_versions(void) { PY_ERROR_ASIDE(bump_written()); }

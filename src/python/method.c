@@ -31,8 +31,9 @@ static PyObject *self_name;
 /* ---- names ---- */
 
 static bool is_keyword(const char *s, size_t n) {
-    static const char *const keywords[] = {"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if",
-                                           "in", "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while"};
+    static const char *const keywords[] = {"and",      "break",  "do",   "else", "elseif", "end",  "false", "for",
+                                           "function", "goto",   "if",   "in",   "local",  "nil",  "not",   "or",
+                                           "repeat",   "return", "then", "true", "until",  "while"};
     if (n < 3 || s[n - 1] != '_') return false;
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
         if (strlen(keywords[i]) == n - 1 && memcmp(keywords[i], s, n - 1) == 0) return true;
@@ -93,9 +94,7 @@ static inline method *to_method(lua_State *L, int i) {
     return m != NULL && lua_rawlen(L, i) == sizeof *m && m->magic == &method_magic ? m : NULL;
 }
 
-bool is_method(lua_State *L, int i) {
-    return to_method(L, i) != NULL;
-}
+bool is_method(lua_State *L, int i) { return to_method(L, i) != NULL; }
 
 static void let_go(state *S, method *m) {
     if (m->from != NULL) m->from->waiting = NULL;

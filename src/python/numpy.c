@@ -34,20 +34,29 @@ static bool loaded(void) {
     return false;
 }
 
-bool numpy_array(PyObject *o) {
-    return loaded() && PyArray_Check(o);
-}
+bool numpy_array(PyObject *o) { return loaded() && PyArray_Check(o); }
 
 /* ---- dtypes ---- */
 
 /* uint64 is ulong and not ulonglong: torch refuses the latter */
 static const int type_numbers[MOON_DTYPE_COUNT] = {
-    [MOON_BOOL] = NPY_BOOL,        [MOON_INT8] = NPY_INT8,           [MOON_INT16] = NPY_INT16,
-    [MOON_INT32] = NPY_INT32,      [MOON_INT64] = NPY_INT64,         [MOON_UINT8] = NPY_UINT8,
-    [MOON_UINT16] = NPY_UINT16,    [MOON_UINT32] = NPY_UINT32,       [MOON_UINT64] = NPY_UINT64,
-    [MOON_FLOAT16] = NPY_FLOAT16,  [MOON_BFLOAT16] = NPY_NOTYPE,     [MOON_FLOAT32] = NPY_FLOAT32,
-    [MOON_FLOAT64] = NPY_FLOAT64,  [MOON_COMPLEX64] = NPY_COMPLEX64, [MOON_COMPLEX128] = NPY_COMPLEX128,
-    [MOON_FLOAT8_E4M3FN] = NPY_NOTYPE, [MOON_FLOAT8_E5M2] = NPY_NOTYPE,
+    [MOON_BOOL] = NPY_BOOL,
+    [MOON_INT8] = NPY_INT8,
+    [MOON_INT16] = NPY_INT16,
+    [MOON_INT32] = NPY_INT32,
+    [MOON_INT64] = NPY_INT64,
+    [MOON_UINT8] = NPY_UINT8,
+    [MOON_UINT16] = NPY_UINT16,
+    [MOON_UINT32] = NPY_UINT32,
+    [MOON_UINT64] = NPY_UINT64,
+    [MOON_FLOAT16] = NPY_FLOAT16,
+    [MOON_BFLOAT16] = NPY_NOTYPE,
+    [MOON_FLOAT32] = NPY_FLOAT32,
+    [MOON_FLOAT64] = NPY_FLOAT64,
+    [MOON_COMPLEX64] = NPY_COMPLEX64,
+    [MOON_COMPLEX128] = NPY_COMPLEX128,
+    [MOON_FLOAT8_E4M3FN] = NPY_NOTYPE,
+    [MOON_FLOAT8_E5M2] = NPY_NOTYPE,
 };
 
 static const char *torch_scalar_name(moon_dtype dtype) { /* as torch's own message has it */
@@ -58,7 +67,8 @@ static PyArray_Descr *descriptor(moon_dtype dtype) {
     if (type_numbers[dtype] != NPY_NOTYPE) return PyArray_DescrFromType(type_numbers[dtype]);
     const char *name = moon->dtype_name(dtype);
     conversion_error("NumPy has no %s (got unsupported ScalarType %s); share it as x:to_torch(), or convert it: "
-                     "x:astype(\"float32\"):to_numpy()", name, torch_scalar_name(dtype));
+                     "x:astype(\"float32\"):to_numpy()",
+                     name, torch_scalar_name(dtype));
     return NULL;
 }
 
@@ -107,8 +117,9 @@ static int refuse_layout(PyArrayObject *a) {
         return refuse(a, "has the other byte order and cannot be shared",
                       "{copy = true} swaps it into a copy, a:byteswap() in NumPy does it in place");
     }
-    return refuse(a, PyArray_ISALIGNED(a) ? "has strides that are no multiple of its element size and cannot be shared"
-                                          : "is misaligned in memory and cannot be shared",
+    return refuse(a,
+                  PyArray_ISALIGNED(a) ? "has strides that are no multiple of its element size and cannot be shared"
+                                       : "is misaligned in memory and cannot be shared",
                   "use {copy = true}");
 }
 
@@ -241,7 +252,8 @@ PyObject *numpy_share(const moon_tensor *t) {
     if (descr == NULL) return NULL;
     npy_intp dims[MOON_MAXDIM], strides[MOON_MAXDIM];
     layout(t, dims, strides);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, t->ndim, dims, strides, data, t->readonly ? 0 : NPY_ARRAY_WRITEABLE, NULL);
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, t->ndim, dims, strides, data,
+                                           t->readonly ? 0 : NPY_ARRAY_WRITEABLE, NULL);
     if (array == NULL) return NULL;
     PyObject *base = new_base(t->storage);
     /* steals base, also on failure */
@@ -252,7 +264,7 @@ PyObject *numpy_share(const moon_tensor *t) {
 PyObject *numpy_copy(cross *c, const moon_tensor *t, moon_tensor *blank) {
     PyObject *array = new_array(t);
     if (array == NULL || t->numel == 0) return array;
-    import in = {.c = c, .blank = blank, .dtype = MOON_DTYPE_COUNT};
+import in = {.c = c, .blank = blank, .dtype = MOON_DTYPE_COUNT };
     if (numpy_adopt(&in, array, MOON_DTYPE_COUNT, false) < 0 || copy_contents(c, blank, t) < 0) Py_CLEAR(array);
     moon->close(blank);
     return array;

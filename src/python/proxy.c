@@ -207,9 +207,7 @@ static int proxy_concat(lua_State *L) {
 
 typedef PyObject *(*binary)(PyObject *, PyObject *);
 
-static PyObject *power(PyObject *a, PyObject *b) {
-    return PyNumber_Power(a, b, Py_None);
-}
+static PyObject *power(PyObject *a, PyObject *b) { return PyNumber_Power(a, b, Py_None); }
 
 static int apply(lua_State *L, binary f) {
     site *k = SITE(L);
@@ -302,12 +300,29 @@ static int proxy_lt(lua_State *L) { return compare(L, Py_LT); }
 static int proxy_le(lua_State *L) { return compare(L, Py_LE); }
 
 void open_proxies(lua_State *L, state *S) {
-    static const luaL_Reg metamethods[] = {
-        {"__newindex", proxy_newindex}, {"__call", proxy_call}, {"__tostring", proxy_tostring},
-        {"__concat", proxy_concat}, {"__len", proxy_len}, {"__eq", proxy_eq}, {"__lt", proxy_lt}, {"__le", proxy_le},
-        {"__add", proxy_add}, {"__sub", proxy_sub}, {"__mul", proxy_mul}, {"__div", proxy_div}, {"__idiv", proxy_idiv},
-        {"__mod", proxy_mod}, {"__pow", proxy_pow}, {"__band", proxy_band}, {"__bor", proxy_bor}, {"__bxor", proxy_bxor},
-        {"__shl", proxy_shl}, {"__shr", proxy_shr}, {"__unm", proxy_unm}, {"__bnot", proxy_bnot}, {NULL, NULL}};
+    static const luaL_Reg metamethods[] = {{"__newindex", proxy_newindex},
+                                           {"__call", proxy_call},
+                                           {"__tostring", proxy_tostring},
+                                           {"__concat", proxy_concat},
+                                           {"__len", proxy_len},
+                                           {"__eq", proxy_eq},
+                                           {"__lt", proxy_lt},
+                                           {"__le", proxy_le},
+                                           {"__add", proxy_add},
+                                           {"__sub", proxy_sub},
+                                           {"__mul", proxy_mul},
+                                           {"__div", proxy_div},
+                                           {"__idiv", proxy_idiv},
+                                           {"__mod", proxy_mod},
+                                           {"__pow", proxy_pow},
+                                           {"__band", proxy_band},
+                                           {"__bor", proxy_bor},
+                                           {"__bxor", proxy_bxor},
+                                           {"__shl", proxy_shl},
+                                           {"__shr", proxy_shr},
+                                           {"__unm", proxy_unm},
+                                           {"__bnot", proxy_bnot},
+                                           {NULL, NULL}};
     new_proxy_metatable(L, S);
     set_functions(L, S, metamethods);
     lua_pop(L, 1);

@@ -20,10 +20,10 @@ typedef struct exchange_api {
 
 /* filled once, under the GIL; tensor last, as it says that the rest is there */
 static PyTypeObject *tensor_type, *parameter_type;
-static const exchange_api *api; /* NULL: a torch without one */
+static const exchange_api *api;                                 /* NULL: a torch without one */
 static PyObject *numpy_method, *is_neg_method, *is_conj_method; /* unbound methods of Tensor */
 static PyObject *from_dlpack, *empty_function, *empty_names, *cpu;
-static PyObject *bump; /* torch._C._increment_version; NULL: this torch lacks it */
+static PyObject *bump;                     /* torch._C._increment_version; NULL: this torch lacks it */
 static PyObject *dtypes[MOON_DTYPE_COUNT]; /* torch.float32, ...; NULL: this torch lacks it */
 static PyObject *requires_grad_name, *dtype_name, *view_name;
 
@@ -94,13 +94,9 @@ int torch_load(cross *c) {
     return failed ? -1 : 0;
 }
 
-bool torch_exact(PyObject *o) {
-    return torch_loaded() && (Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type);
-}
+bool torch_exact(PyObject *o) { return torch_loaded() && (Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type); }
 
-bool torch_tensor(PyObject *o) {
-    return torch_loaded() && PyType_IsSubtype(Py_TYPE(o), tensor_type);
-}
+bool torch_tensor(PyObject *o) { return torch_loaded() && PyType_IsSubtype(Py_TYPE(o), tensor_type); }
 
 /* ---- in ---- */
 
@@ -313,7 +309,7 @@ static PyObject *empty_like(const moon_tensor *t) { /* row-major, in torch's own
 PyObject *torch_copy(cross *c, const moon_tensor *t, moon_tensor *blank) {
     PyObject *tensor = empty_like(t);
     if (tensor == NULL || t->numel == 0) return tensor;
-    import in = {.c = c, .blank = blank, .raw = true, .dtype = MOON_DTYPE_COUNT};
+import in = {.c = c, .blank = blank, .raw = true, .dtype = MOON_DTYPE_COUNT };
     if (torch_import(&in, tensor) < 0 || copy_contents(c, blank, t) < 0) Py_CLEAR(tensor);
     moon->close(blank);
     return tensor;

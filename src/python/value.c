@@ -2,7 +2,7 @@
 #include "bridge.h"
 #include <string.h>
 
-const char kw_metatable = 0;   /* registry keys by address: the metatables of py.kw and py.dict tables */
+const char kw_metatable = 0; /* registry keys by address: the metatables of py.kw and py.dict tables */
 const char dict_metatable = 0;
 
 /* ---- Python to Lua ---- */
@@ -96,15 +96,13 @@ static bool has_metatable(lua_State *L, int i, const char *key) {
     return same;
 }
 
-bool is_kw(lua_State *L, int i) {
-    return lua_type(L, i) == LUA_TTABLE && has_metatable(L, i, &kw_metatable);
-}
+bool is_kw(lua_State *L, int i) { return lua_type(L, i) == LUA_TTABLE && has_metatable(L, i, &kw_metatable); }
 
 /* Tables and functions convert in a protected call, since looking around in Lua may raise. Containers belong to the job's
    arena from the moment they exist: a jump out of here loses nothing. */
 typedef struct deep {
     job j;
-    int memo;       /* stack index: Lua table or function -> light userdata of its Python object, so that identity is kept */
+    int memo; /* stack index: Lua table or function -> light userdata of its Python object, so that identity is kept */
     int depth;
     PyObject *root; /* the result: a new reference */
 } deep;
@@ -219,9 +217,9 @@ static PyObject *convert_table(lua_State *L, deep *d, int t) {
     case SHAPE_LIST: return convert_list(L, d, t, n);
     case SHAPE_DICT: return convert_dict(L, d, t);
     case SHAPE_MIXED:
-        return conversion_error("a table with both a sequence and string keys is neither a list nor a dict; split it, or use py.dict");
-    case SHAPE_HOLES:
-        return conversion_error("a table with holes is no list; put py.none where None is meant");
+        return conversion_error(
+            "a table with both a sequence and string keys is neither a list nor a dict; split it, or use py.dict");
+    case SHAPE_HOLES: return conversion_error("a table with holes is no list; put py.none where None is meant");
     default: return conversion_error("a table with keys that are neither strings nor 1..n; use py.dict{{key, value}, …}");
     }
 }
@@ -303,6 +301,8 @@ PyObject *other_to_python(lua_State *L, state *S, int i, int type) {
     }
     case LUA_TTABLE:
     case LUA_TFUNCTION: return convert_protected(L, S, i);
-    default: return conversion_error("a Lua %s has no Python counterpart; py.opaque(v) passes it through untouched", luaL_typename(L, i));
+    default:
+        return conversion_error("a Lua %s has no Python counterpart; py.opaque(v) passes it through untouched",
+                                luaL_typename(L, i));
     }
 }
