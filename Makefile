@@ -21,7 +21,7 @@ WARN := -Wall -Wextra -Wshadow -Wundef -Wconversion -Wno-sign-conversion -Wstric
 ifeq ($(CI),true)
 WARN += -Werror
 endif
-BASE := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffp-contract=off -MMD -MP $(WARN)
+BASE := -std=c11 -D_GNU_SOURCE -fPIC -fno-plt -fvisibility=hidden -ffp-contract=off -MMD -MP $(WARN)
 CORE_SRC := $(wildcard src/core/*.c devices/*.c devices/*/*.c)
 LUA_SRC := $(wildcard src/lua/*.c)
 BRIDGE_SRC := $(wildcard src/python/*.c)

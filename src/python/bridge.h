@@ -272,6 +272,7 @@ HIDDEN PyObject *text_of(PyObject *o); /* what tostring shows: new reference or 
 struct attribute;
 HIDDEN PyObject *strip_underscore(PyObject *name);                  /* new reference */
 HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a); /* with hints on failure; lent */
+HIDDEN PyObject *get_missing(PyObject *o, const struct attribute *a); /* its second half */
 HIDDEN int index_item(lua_State *L, state *S, PyObject *o);         /* o[key at 2]: ends as result() does */
 HIDDEN void open_proxies(lua_State *L, state *S);                   /* [raises] */
 

@@ -152,8 +152,8 @@ static void settle_older(lua_State *L, state *S, proxy *p) {
 static int push_method(lua_State *L, state *S, attribute *a, proxy *p) {
     lua_Integer slot = a - S->attributes + 1;
     lua_rawgeti(L, VALUES, slot);
-    method *m = to_method(L, -1);
-    if (unlikely(m == NULL || m->waiting || m->name != a->name)) {
+    method *m = (method *)lua_touserdata(L, -1); /* the table is ours: a method, a proxy, or nothing */
+    if (unlikely(m == NULL || m->magic != &method_magic || m->waiting || m->name != a->name)) {
         attribute copy = *a;
         lua_pop(L, 1);
         m = new_method(L, &copy);
@@ -217,6 +217,34 @@ static void take_real_name(PyObject *o, attribute *a, PyObject *value) {
     }
 }
 
+/* torch.zeros is the same object at every read, so it may be the same proxy: the last one of this name, if it still holds that
+   object. Pushes it and drops value, or does nothing. */
+static bool push_again(lua_State *L, const state *S, const attribute *a, PyObject *value) {
+    lua_rawgeti(L, VALUES, a - S->attributes + 1);
+    proxy *known = to_proxy(L, -1);
+    if (known == NULL || known->o != value) {
+        lua_pop(L, 1);
+        return false;
+    }
+    Py_DECREF(value);
+    return true;
+}
+
+static int index_module(lua_State *L, cross *c, attribute *a, PyObject *value) {
+    state *S = c->S;
+    lua_Integer slot = a - S->attributes + 1;
+    if (push_again(L, S, a, value)) {
+        leave(c);
+        return 1;
+    }
+    int n = result(L, c, value);
+    if (to_proxy(L, -1) != NULL) {
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, VALUES, slot); /* an array part: no allocation */
+    }
+    return n;
+}
+
 int proxy_index(lua_State *L) {
     site *k = SITE(L);
     state *S = k->S;
@@ -224,32 +252,42 @@ int proxy_index(lua_State *L) {
     if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
     PyObject *o = p->o;
     if (unlikely(o == NULL)) return luaL_error(L, "python object is closed");
+    PyTypeObject *type = Py_TYPE(o);
     bool text = lua_type(L, 2) == LUA_TSTRING;
     attribute own, *a = NULL;
     if (text) {
         const char *s = lua_tolstring(L, 2, NULL);
-        a = slot_of(S, Py_TYPE(o), s);
-        if (a->type != Py_TYPE(o) || a->address != s) a = NULL;
+        a = slot_of(S, type, s);
+        if (a->type != type || a->address != s) a = NULL;
         else if (a->method) return push_method(L, S, a, p);
     }
     ready(L, k);
     if (!text) return index_item(L, S, o);
     cross c;
     enter(L, S, &c);
-    if (a == NULL) a = find_attribute(L, S, Py_TYPE(o), 2, &own);
+    if (unlikely(a == NULL)) a = find_attribute(L, S, type, 2, &own);
+    if (unlikely(a == NULL)) return result_error(L, &c);
+    attribute seen = *a; /* the entry may be another's when Python comes back */
     PyObject *value = NULL;
     Py_INCREF(o);
-    if (a != NULL) UNLOCKED(&c, value = get_named(o, a));
-    if (value != NULL && unlikely(a->keyword) && a != &own) take_real_name(o, a, value);
-    if (value != NULL && unlikely(from_type(o, a->name, value)) && a != &own && !a->keyword) {
-        a->method = true;
-        Py_DECREF(value);
-        Py_DECREF(o);
-        leave(&c);
-        return push_method(L, S, a, p);
+    park(&c);
+    value = PyObject_GetAttr(o, seen.name);
+    if (unlikely(value == NULL)) value = get_missing(o, &seen);
+    unpark(&c);
+    bool known = a != &own && a->type == type && a->name == seen.name;
+    if (value != NULL && known) {
+        if (unlikely(seen.keyword)) take_real_name(o, a, value);
+        if (unlikely(from_type(o, a->name, value)) && !a->keyword) {
+            a->method = true;
+            Py_DECREF(value);
+            Py_DECREF(o);
+            leave(&c);
+            return push_method(L, S, a, p);
+        }
     }
     forget_own_name(a, &own);
     Py_DECREF(o);
+    if (type == &PyModule_Type && known && value != NULL) return index_module(L, &c, a, value);
     return result(L, &c, value);
 }
 

@@ -68,17 +68,6 @@ PyObject *strip_underscore(PyObject *name) {
     return s ? PyUnicode_FromStringAndSize(s, n - 1) : NULL;
 }
 
-/* an attribute called `end_` first, then Python's `end` */
-static PyObject *get_attribute(PyObject *o, PyObject *name, bool keyword) {
-    PyObject *value = PyObject_GetAttr(o, name);
-    if (value != NULL || !keyword || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
-    PyErr_Clear();
-    PyObject *plain = strip_underscore(name);
-    value = plain ? PyObject_GetAttr(o, plain) : NULL;
-    Py_XDECREF(plain);
-    return value;
-}
-
 /* Lua users write t.key for items: where that is what they missed, say so */
 static void add_item_hint(PyObject *o, PyObject *name) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) || !(PyDict_Check(o) || PyObject_HasAttrString(o, "keys"))) return;
@@ -91,10 +80,22 @@ static void add_item_hint(PyObject *o, PyObject *name) {
     PyErr_Restore(type, value, traceback);
 }
 
+/* reading attribute a of o failed: `end_` may be Python's `end`, and a hint may help */
+PyObject *get_missing(PyObject *o, const attribute *a) {
+    if (a->keyword && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        PyObject *plain = strip_underscore(a->name);
+        PyObject *value = plain ? PyObject_GetAttr(o, plain) : NULL;
+        Py_XDECREF(plain);
+        if (value != NULL) return value;
+    }
+    add_item_hint(o, a->name);
+    return NULL;
+}
+
 PyObject *get_named(PyObject *o, const attribute *a) {
-    PyObject *value = get_attribute(o, a->name, a->keyword);
-    if (unlikely(value == NULL)) add_item_hint(o, a->name);
-    return value;
+    PyObject *value = PyObject_GetAttr(o, a->name);
+    return value != NULL ? value : get_missing(o, a);
 }
 
 int index_item(lua_State *L, state *S, PyObject *o) {
