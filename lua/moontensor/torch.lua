@@ -12,7 +12,7 @@ local helpers = {}
 
 return setmetatable(helpers, {
   __name = "torch",
-  __index = function(_, name) return python_torch[name] end,
+  __index = python_torch,
   __newindex = function(_, name, value) python_torch[name] = value end,
   __tostring = function() return tostring(python_torch) end,
 })

@@ -270,11 +270,11 @@ HIDDEN PyObject *conversion_error(const char *format, ...);
 HIDDEN PyObject *key_to_python(lua_State *L, state *S, int i);
 HIDDEN PyObject *text_of(PyObject *o); /* what tostring shows: new reference or Python error */
 struct attribute;
-HIDDEN PyObject *strip_underscore(PyObject *name);                  /* new reference */
-HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a); /* with hints on failure; lent */
+HIDDEN PyObject *strip_underscore(PyObject *name);                    /* new reference */
+HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a);   /* with hints on failure; lent */
 HIDDEN PyObject *get_missing(PyObject *o, const struct attribute *a); /* its second half */
-HIDDEN int index_item(lua_State *L, state *S, PyObject *o);         /* o[key at 2]: ends as result() does */
-HIDDEN void open_proxies(lua_State *L, state *S);                   /* [raises] */
+HIDDEN int index_item(lua_State *L, state *S, PyObject *o);           /* o[key at 2]: ends as result() does */
+HIDDEN void open_proxies(lua_State *L, state *S);                     /* [raises] */
 
 /* ---- calls (call.c): arguments from index first to the top; end the crossing as result() does ---- */
 HIDDEN int call_python(lua_State *L, cross *c, PyObject *callee, int first); /* takes callee */

@@ -141,7 +141,7 @@ static PyObject *call_lua(PyObject *self, PyObject *const *args, size_t nargsf, 
         else
             PyErr_Format(PyExc_TimeoutError,
                          "the thread that runs this Lua state did not call into Python within %d s, so another thread "
-                         "could not call a Lua function (py.init{callback_timeout = …})",
+                         "could not call a Lua function (py.init{callback_timeout = ...})",
                          (int)S->callback_timeout);
         t->ts = ts;
         t->gil = gil;

@@ -34,7 +34,7 @@ static lease *take(PyObject *capsule) {
     return l;
 }
 
-int capsule_import(import *in, PyObject *capsule) {
+int capsule_import(importer *in, PyObject *capsule) {
     lease *l = take(capsule);
     if (l == NULL) return -1;
     if (l->v0 != NULL) return import_adopt(in, &l->v0->dl_tensor, false, l);
@@ -48,14 +48,14 @@ int capsule_import(import *in, PyObject *capsule) {
 }
 
 /* Python code runs in both calls of the protocol. */
-static PyObject *call_lent(import *in, PyObject *callee, PyObject *const *args, size_t n, PyObject *names) {
+static PyObject *call_lent(importer *in, PyObject *callee, PyObject *const *args, size_t n, PyObject *names) {
     PyObject *value;
     UNLOCKED(in->c, value = PyObject_Vectorcall(callee, args, n | VECTORCALL_OFFSET, names));
     return value;
 }
 
 /* Refuse what is not in host memory before anything is exported. */
-static int check_device(import *in, PyObject *o) {
+static int check_device(importer *in, PyObject *o) {
     static PyObject *name;
     if (interned(&name, "__dlpack_device__") == NULL) return -1;
     PyObject *slots[2] = {NULL, o}, *method = PyObject_GetAttr(o, name);
@@ -92,7 +92,7 @@ static int check_device(import *in, PyObject *o) {
     return -1;
 }
 
-static PyObject *export_capsule(import *in, PyObject *o) {
+static PyObject *export_capsule(importer *in, PyObject *o) {
     static PyObject *dlpack_name, *names, *version;
     if (interned(&dlpack_name, "__dlpack__") == NULL) return NULL;
     if (names == NULL) names = Py_BuildValue("(s)", "max_version");
@@ -110,7 +110,7 @@ static PyObject *export_capsule(import *in, PyObject *o) {
     return capsule;
 }
 
-int dlpack_import(import *in, PyObject *o) {
+int dlpack_import(importer *in, PyObject *o) {
     if (check_device(in, o) < 0) return -1;
     PyObject *capsule = export_capsule(in, o);
     if (capsule == NULL) return -1;

@@ -209,10 +209,14 @@ static int shares(lua_State *L) { /* a, b */
 
 int init_exchange(void) { return 0; /* torch and NumPy are looked up at first use */ }
 
-/* replace the function `name` of core's module, which becomes the third upvalue */
+/* Replace the function `name` of core's module, which becomes the third upvalue. It keeps a field of the module, "_from", for
+   that is where Lua finds the name of a function that C calls, for its error messages. */
 static void wrap(lua_State *L, state *S, int module, const char *name, lua_CFunction f) {
     push_site(L, S);
     lua_getfield(L, module, name);
+    lua_pushfstring(L, "_%s", name);
+    lua_pushvalue(L, -2);
+    lua_settable(L, module);
     lua_pushcclosure(L, f, 3);
     lua_setfield(L, module, name);
 }

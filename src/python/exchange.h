@@ -39,7 +39,7 @@ HIDDEN int watch_export(moon_storage *storage, PyObject *tensor); /* the same fo
 
 /* ---- imports ---- */
 
-typedef struct import {
+typedef struct importer {
     cross *c;
     moon_tensor *blank; /* filled on success */
     bool readonly;      /* forbid writing */
@@ -50,15 +50,15 @@ typedef struct import {
     /* results */
     int need;       /* the blank has no room for that many dimensions: a failure without a Python error */
     bool transient; /* what was filled in is a temporary of ours, to be copied from */
-} import;
+} importer;
 
 /* All import functions: 0, or -1 with a Python error or `need`. On failure nothing is kept. */
 
 /* Fill the blank; takes the lease, also on failure. */
-HIDDEN int import_adopt(import *in, const moon_dl_tensor *dl, bool readonly, lease *owner);
+HIDDEN int import_adopt(importer *in, const moon_dl_tensor *dl, bool readonly, lease *owner);
 /* which road: by type */
-HIDDEN int import_object(import *in, PyObject *o);
-HIDDEN int import_forced(import *in, PyObject *o); /* whatever its autograd state, bits and device; the caller copies */
+HIDDEN int import_object(importer *in, PyObject *o);
+HIDDEN int import_forced(importer *in, PyObject *o); /* whatever its autograd state, bits and device; the caller copies */
 /* moon.from for an argument of another function: pushes a view that the caller closes [raises, outside crossings] */
 HIDDEN moon_tensor *push_import(lua_State *L, int arg, bool raw);
 
@@ -87,8 +87,8 @@ HIDDEN int copy_contents(cross *c, const moon_tensor *target, const moon_tensor 
 /* ---- capsules (capsule.c) ---- */
 
 HIDDEN bool is_dlpack_capsule(PyObject *o);
-HIDDEN int capsule_import(import *in, PyObject *capsule);
-HIDDEN int dlpack_import(import *in, PyObject *o); /* by __dlpack_device__ and __dlpack__ */
+HIDDEN int capsule_import(importer *in, PyObject *capsule);
+HIDDEN int dlpack_import(importer *in, PyObject *o); /* by __dlpack_device__ and __dlpack__ */
 HIDDEN PyObject *capsule_of(const moon_tensor *t, bool versioned);
 
 /* ---- torch (torch.c) ---- */
@@ -97,7 +97,7 @@ HIDDEN bool torch_loaded(void);       /* torch is imported already: never import
 HIDDEN int torch_load(cross *c);      /* imports it: 0 or -1 */
 HIDDEN bool torch_exact(PyObject *o); /* exactly Tensor or Parameter; false where torch is not loaded */
 HIDDEN bool torch_tensor(PyObject *o);
-HIDDEN int torch_import(import *in, PyObject *o);
+HIDDEN int torch_import(importer *in, PyObject *o);
 HIDDEN PyObject *torch_forced(PyObject *o);         /* detached, on the CPU, bits resolved: new reference */
 HIDDEN PyObject *torch_share(const moon_tensor *t); /* a tensor over t's memory */
 HIDDEN PyObject *torch_copy(cross *c, const moon_tensor *t, moon_tensor *blank); /* a tensor with memory of its own */
@@ -107,10 +107,10 @@ HIDDEN void torch_bump(PyObject *list); /* version counters of the tensors in it
 
 HIDDEN int numpy_load(cross *c);
 HIDDEN bool numpy_array(PyObject *o); /* an ndarray; false where NumPy is not loaded */
-HIDDEN int numpy_import(import *in, PyObject *o);
+HIDDEN int numpy_import(importer *in, PyObject *o);
 /* dtype: what the elements are, MOON_DTYPE_COUNT for the array's own. torch_base: see lease. Borrows the array. */
-HIDDEN int numpy_adopt(import *in, PyObject *array, moon_dtype dtype, bool torch_base);
-HIDDEN int buffer_import(import *in, PyObject *o);
+HIDDEN int numpy_adopt(importer *in, PyObject *array, moon_dtype dtype, bool torch_base);
+HIDDEN int buffer_import(importer *in, PyObject *o);
 HIDDEN PyObject *numpy_as_array(PyObject *o, moon_dtype dtype); /* numpy.asarray(o, dtype) */
 HIDDEN PyObject *numpy_share(const moon_tensor *t);
 HIDDEN PyObject *numpy_copy(cross *c, const moon_tensor *t, moon_tensor *blank);

@@ -4,7 +4,7 @@
 
 /* ---- roads ---- */
 
-int import_adopt(import *in, const moon_dl_tensor *dl, bool readonly, lease *owner) {
+int import_adopt(importer *in, const moon_dl_tensor *dl, bool readonly, lease *owner) {
     if (dl->ndim > moon->capacity(in->blank) && dl->ndim <= MOON_MAXDIM) {
         in->need = dl->ndim;
         lease_discard(owner);
@@ -18,7 +18,7 @@ int import_adopt(import *in, const moon_dl_tensor *dl, bool readonly, lease *own
 
 static bool has(PyObject *o, const char *name) { return PyObject_HasAttrString(o, name); }
 
-static int import_array(import *in, PyObject *o, moon_dtype dtype) {
+static int import_array(importer *in, PyObject *o, moon_dtype dtype) {
     if (numpy_load(in->c) < 0) return -1;
     PyObject *array;
     UNLOCKED(in->c, array = numpy_as_array(o, dtype));
@@ -30,7 +30,7 @@ static int import_array(import *in, PyObject *o, moon_dtype dtype) {
 }
 
 /* No producer. A dtype says what a list or any other iterable of numbers should become; {copy = true} lets NumPy read it. */
-static int import_other(import *in, PyObject *o) {
+static int import_other(importer *in, PyObject *o) {
     bool text = PyUnicode_Check(o);
     if (!text && PySequence_Check(o) && in->dtype != MOON_DTYPE_COUNT) return import_array(in, o, in->dtype);
     if (in->convert && (has(o, "__array__") || has(o, "__array_interface__"))) return import_array(in, o, MOON_DTYPE_COUNT);
@@ -45,7 +45,7 @@ static int import_other(import *in, PyObject *o) {
     return -1;
 }
 
-int import_object(import *in, PyObject *o) {
+int import_object(importer *in, PyObject *o) {
     if (torch_exact(o)) return torch_import(in, o);
     if (numpy_array(o)) return numpy_import(in, o);
     if (torch_tensor(o)) return torch_import(in, o);
@@ -55,7 +55,7 @@ int import_object(import *in, PyObject *o) {
     return import_other(in, o);
 }
 
-int import_forced(import *in, PyObject *o) {
+int import_forced(importer *in, PyObject *o) {
     in->convert = true;
     in->lock = false;
     in->transient = true;
@@ -145,7 +145,7 @@ static void check_options(lua_State *L, int arg, from_options *o) {
 
 /* ---- the verb ---- */
 
-static int import_once(import *in, PyObject *o, const from_options *opt) {
+static int import_once(importer *in, PyObject *o, const from_options *opt) {
     if (opt->force) return import_forced(in, o);
     int failed = import_object(in, o);
     if (failed == 0 || in->need != 0 || opt->copy != AUTO) return failed;
@@ -163,7 +163,13 @@ static moon_tensor *push_view(lua_State *L, int arg, const from_options *opt, bo
         PyObject *o = check_proxy(L, arg); /* again: an allocation may have closed it */
         cross c;
         enter(L, S, &c);
-import in = {.c = & c, .blank = blank, .readonly = opt->readonly == 1, .lock = opt->lock && opt->copy != COPY && !opt->raw, .raw = opt->raw, .convert = opt->copy != SHARE, .dtype = opt->dtype };
+        importer in = {.c = &c,
+                       .blank = blank,
+                       .readonly = opt->readonly == 1,
+                       .lock = opt->lock && opt->copy != COPY && !opt->raw,
+                       .raw = opt->raw,
+                       .convert = opt->copy != SHARE,
+                       .dtype = opt->dtype};
         Py_INCREF(o);
         int failed = import_once(&in, o, opt);
         Py_DECREF(o);

@@ -18,17 +18,35 @@ static int py_import(lua_State *L) {
     return result(L, &c, module);
 }
 
+/* The namespace a piece of code sees. A table of names is laid over __main__; a dict is the namespace itself. */
+static bool choose_namespace(lua_State *L, job *j, PyObject **globals, PyObject **locals) {
+    *globals = *locals = PyModule_GetDict(PyImport_AddModule("__main__"));
+    if (lua_isnoneornil(L, 2)) return true;
+    PyObject *names = keep(j, to_python(L, j->S, 2));
+    if (names == NULL) return false;
+    if (lua_type(L, 2) == LUA_TTABLE) {
+        PyObject *merged = keep(j, PyDict_Copy(*globals));
+        if (merged == NULL || (PyObject_Size(names) > 0 && PyDict_Update(merged, names) < 0)) return false;
+        *globals = *locals = merged;
+        return true;
+    }
+    if (Py_TYPE(names) == &PyDict_Type) {
+        *globals = *locals = names;
+        PyObject *builtins = PyEval_GetBuiltins();
+        return PyDict_GetItemString(names, "__builtins__") != NULL || PyDict_SetItemString(names, "__builtins__", builtins) == 0;
+    }
+    if (!PyMapping_Check(names)) {
+        conversion_error("locals must be a table with string keys or a Python mapping");
+        return false;
+    }
+    *locals = names;
+    return true;
+}
+
 static int run_body(lua_State *L, job *j) {
     int mode = *(const int *)j->context;
-    PyObject *globals = PyModule_GetDict(PyImport_AddModule("__main__")), *locals = globals, *value = NULL;
-    if (!lua_isnoneornil(L, 2)) {
-        locals = keep(j, to_python(L, j->S, 2));
-        if (locals == NULL) return -1;
-        if (!PyMapping_Check(locals)) {
-            conversion_error("locals must be a table with string keys or a Python mapping");
-            return -1;
-        }
-    }
+    PyObject *globals, *locals, *value = NULL;
+    if (!choose_namespace(L, j, &globals, &locals)) return -1;
     PyObject *code = keep(j, Py_CompileString(lua_tostring(L, 1), "<lua>", mode));
     if (code == NULL) return -1;
     UNLOCKED(j->c, value = PyEval_EvalCode(code, globals, locals));
@@ -45,11 +63,12 @@ static int run(lua_State *L, int mode) {
 }
 
 /*** py.eval(source, [locals]) -> value
-Evaluates a Python expression in `__main__`; `locals` is a table with string keys or a Python mapping. */
+Evaluates a Python expression. It sees the names of `__main__`, and over them those of `locals`, a table with string keys; a
+Python dict is the whole namespace instead. */
 static int py_eval(lua_State *L) { return run(L, Py_eval_input); }
 
 /*** py.exec(source, [locals])
-Runs Python statements in `__main__`, or with their names in `locals`. */
+Runs Python statements in `__main__`, or in a namespace as for `py.eval`: in a Python dict, the names they define stay. */
 static int py_exec(lua_State *L) { return run(L, Py_file_input); }
 
 /* ---- conversions ---- */

@@ -274,6 +274,13 @@ int proxy_index(lua_State *L) {
     value = PyObject_GetAttr(o, seen.name);
     if (unlikely(value == NULL)) value = get_missing(o, &seen);
     unpark(&c);
+    if (value != NULL && push_scalar(L, value)) {
+        Py_DECREF(value);
+        forget_own_name(a, &own);
+        Py_DECREF(o);
+        leave(&c);
+        return 1;
+    }
     bool known = a != &own && a->type == type && a->name == seen.name;
     if (value != NULL && known) {
         if (unlikely(seen.keyword)) take_real_name(o, a, value);
@@ -288,7 +295,7 @@ int proxy_index(lua_State *L) {
     forget_own_name(a, &own);
     Py_DECREF(o);
     if (type == &PyModule_Type && known && value != NULL) return index_module(L, &c, a, value);
-    return result(L, &c, value);
+    return result_object(L, &c, value);
 }
 
 /* ---- using a method value ---- */

@@ -123,7 +123,7 @@ static int refuse_layout(PyArrayObject *a) {
                   "use {copy = true}");
 }
 
-int numpy_adopt(import *in, PyObject *array, moon_dtype dtype, bool torch_base) {
+int numpy_adopt(importer *in, PyObject *array, moon_dtype dtype, bool torch_base) {
     PyArrayObject *a = (PyArrayObject *)array;
     int64_t dims[2 * MOON_MAXDIM];
     int ndim = PyArray_NDIM(a);
@@ -150,7 +150,7 @@ int numpy_adopt(import *in, PyObject *array, moon_dtype dtype, bool torch_base) 
 }
 
 /* An array that NumPy can convert: a temporary. */
-static int convert(import *in, PyArrayObject *a) {
+static int convert(importer *in, PyArrayObject *a) {
     moon_dtype dtype = MOON_DTYPE_COUNT;
     dtype_of(a, &dtype);
     PyArray_Descr *descr = descriptor(dtype);
@@ -163,7 +163,7 @@ static int convert(import *in, PyArrayObject *a) {
 }
 
 /* An element type that we lack, and one that was asked for: NumPy knows whether it can. */
-static int cast(import *in, PyObject *o) {
+static int cast(importer *in, PyObject *o) {
     PyErr_Clear();
     PyObject *copy;
     UNLOCKED(in->c, copy = numpy_as_array(o, in->dtype));
@@ -184,7 +184,7 @@ static int check_mask(PyObject *o) {
     return -1;
 }
 
-int numpy_import(import *in, PyObject *o) {
+int numpy_import(importer *in, PyObject *o) {
     PyArrayObject *a = (PyArrayObject *)o;
     if (check_mask(o) < 0) return -1;
     int verdict = judge(a);
@@ -202,7 +202,7 @@ PyObject *numpy_as_array(PyObject *o, moon_dtype dtype) {
     return PyArray_FromAny(o, descr, 0, 0, NPY_ARRAY_ENSUREARRAY | NPY_ARRAY_FORCECAST, NULL);
 }
 
-int buffer_import(import *in, PyObject *o) {
+int buffer_import(importer *in, PyObject *o) {
     if (numpy_load(in->c) < 0) return -1;
     PyObject *view = PyMemoryView_FromObject(o), *array = NULL;
     if (view != NULL) UNLOCKED(in->c, array = numpy_as_array(view, MOON_DTYPE_COUNT));
@@ -264,7 +264,7 @@ PyObject *numpy_share(const moon_tensor *t) {
 PyObject *numpy_copy(cross *c, const moon_tensor *t, moon_tensor *blank) {
     PyObject *array = new_array(t);
     if (array == NULL || t->numel == 0) return array;
-import in = {.c = c, .blank = blank, .dtype = MOON_DTYPE_COUNT };
+    importer in = {.c = c, .blank = blank, .dtype = MOON_DTYPE_COUNT};
     if (numpy_adopt(&in, array, MOON_DTYPE_COUNT, false) < 0 || copy_contents(c, blank, t) < 0) Py_CLEAR(array);
     moon->close(blank);
     return array;

@@ -138,7 +138,7 @@ static void hint(void) {
 }
 
 /* A tensor that cannot be shared: .numpy() has the best texts for why. The pending error, if any, stands where it has none. */
-static int complain(import *in, PyObject *o) {
+static int complain(importer *in, PyObject *o) {
     PyObject *type, *value, *trace, *array;
     PyErr_Fetch(&type, &value, &trace);
     UNLOCKED(in->c, array = method0(numpy_method, o));
@@ -184,7 +184,7 @@ static PyObject *array_of_bits(PyObject *o, moon_dtype bits) {
 
 /* With the lock: .numpy() makes torch's own checks, keeps the storage from being resized, and returns an array whose base
    shares the version counter. */
-static int import_locked(import *in, PyObject *o) {
+static int import_locked(importer *in, PyObject *o) {
     if (unlikely(numpy_load(in->c) < 0)) return -1;
     moon_dtype dtype, bits = bits_of(o, &dtype);
     PyObject *array;
@@ -208,7 +208,7 @@ static int is_plain(PyObject *o) { /* no autograd, no neg bit; -1: an error */
     return neg < 0 ? -1 : !neg;
 }
 
-static int import_managed(import *in, PyObject *o) {
+static int import_managed(importer *in, PyObject *o) {
     if (!in->raw) {
         int plain = is_plain(o);
         if (plain <= 0) return plain < 0 ? -1 : complain(in, o);
@@ -237,7 +237,7 @@ static int import_managed(import *in, PyObject *o) {
 }
 
 /* a torch without the C API, and subclasses */
-static int import_by_capsule(import *in, PyObject *o) {
+static int import_by_capsule(importer *in, PyObject *o) {
     int neg;
     UNLOCKED(in->c, neg = truth(method0(is_neg_method, o)));
     if (neg != 0 && !in->raw) return neg < 0 ? -1 : complain(in, o); /* the sign would be lost */
@@ -245,7 +245,7 @@ static int import_by_capsule(import *in, PyObject *o) {
     return in->need != 0 ? -1 : complain(in, o);
 }
 
-int torch_import(import *in, PyObject *o) {
+int torch_import(importer *in, PyObject *o) {
     if (likely(in->lock)) return import_locked(in, o);
     if (likely(api != NULL && api->managed_tensor_from_py != NULL && torch_exact(o))) return import_managed(in, o);
     return import_by_capsule(in, o);
@@ -309,7 +309,7 @@ static PyObject *empty_like(const moon_tensor *t) { /* row-major, in torch's own
 PyObject *torch_copy(cross *c, const moon_tensor *t, moon_tensor *blank) {
     PyObject *tensor = empty_like(t);
     if (tensor == NULL || t->numel == 0) return tensor;
-import in = {.c = c, .blank = blank, .raw = true, .dtype = MOON_DTYPE_COUNT };
+    importer in = {.c = c, .blank = blank, .raw = true, .dtype = MOON_DTYPE_COUNT};
     if (torch_import(&in, tensor) < 0 || copy_contents(c, blank, t) < 0) Py_CLEAR(tensor);
     moon->close(blank);
     return tensor;

@@ -211,7 +211,7 @@ static PyObject *convert_dict(lua_State *L, deep *d, int t) {
 }
 
 static PyObject *convert_table(lua_State *L, deep *d, int t) {
-    if (is_kw(L, t)) return conversion_error("py.kw{…} stands for keyword arguments: it must be the last argument of a call");
+    if (is_kw(L, t)) return conversion_error("py.kw{...} stands for keyword arguments: it must be the last argument of a call");
     lua_Integer n;
     switch (shape_of_table(L, t, &n)) {
     case SHAPE_LIST: return convert_list(L, d, t, n);
@@ -220,7 +220,7 @@ static PyObject *convert_table(lua_State *L, deep *d, int t) {
         return conversion_error(
             "a table with both a sequence and string keys is neither a list nor a dict; split it, or use py.dict");
     case SHAPE_HOLES: return conversion_error("a table with holes is no list; put py.none where None is meant");
-    default: return conversion_error("a table with keys that are neither strings nor 1..n; use py.dict{{key, value}, …}");
+    default: return conversion_error("a table with keys that are neither strings nor 1..n; use py.dict{{key, value}, ...}");
     }
 }
 

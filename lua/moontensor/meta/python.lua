@@ -168,13 +168,14 @@ function py.traceback(err) end
 ---@return any
 function py.import(name) end
 
---- Evaluates a Python expression in `__main__`; `locals` is a table with string keys or a Python mapping.
+--- Evaluates a Python expression. It sees the names of `__main__`, and over them those of `locals`, a table with string keys; a
+--- Python dict is the whole namespace instead.
 ---@param source any
 ---@param locals? any
 ---@return any
 function py.eval(source, locals) end
 
---- Runs Python statements in `__main__`, or with their names in `locals`.
+--- Runs Python statements in `__main__`, or in a namespace as for `py.eval`: in a Python dict, the names they define stay.
 ---@param source any
 ---@param locals? any
 function py.exec(source, locals) end

@@ -4,8 +4,9 @@
 local loader = require "moontensor.python.loader"
 local prelude = require "moontensor.python.prelude"
 
-local py = {}
-local found      -- the interpreter in use
+local py = {}     -- everything; usable once Python runs
+local module = {} -- what require returns: its first use starts Python
+local found       -- the interpreter in use
 local builtins, internals
 
 local function start(choice)
@@ -21,13 +22,14 @@ local function start(choice)
     executable = found.python
   end
   for name, f in pairs(bridge.open(executable, prelude)) do py[name] = f end
-  setmetatable(py, nil)
   py.none = py.topy(nil)
   py._kw.__name = "py.kw"
   builtins, internals = py.import "builtins", py.import "moontensor"
   py.builtins = builtins
   py.ellipsis = builtins.Ellipsis
   internals._start(arg and arg[0] or "")
+  setmetatable(module, nil)
+  for name, f in pairs(py) do module[name] = f end
 end
 
 --- py.init{python=, callback_timeout=, exit=}
@@ -49,7 +51,7 @@ function py.init(options)
     end
     py._set_exit(options.exit == "host")
   end
-  return py
+  return module
 end
 
 --- py.info() -> table
@@ -60,8 +62,8 @@ function py.info()
   local info = {python = found.python, how = found.how, libpython = found.libpython, prefix = sys.prefix,
                 version = sys.version:match("^[%d.]+")}
   for _, name in ipairs{"numpy", "torch"} do
-    local module = sys.modules:get(name)
-    if module then info[name] = py.str(module.__version__) end
+    local imported = sys.modules:get(name)
+    if imported then info[name] = py.str(imported.__version__) end
   end
   return info
 end
@@ -272,7 +274,8 @@ function os.exit(...) -- luacheck: ignore 122
 end
 
 -- The first use of anything but init starts Python.
-return setmetatable(py, {__index = function(_, name)
-  start()
+module.init = py.init
+return setmetatable(module, {__index = function(_, name)
+  if not found then start() end
   return py[name]
 end})
