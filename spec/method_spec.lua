@@ -39,4 +39,41 @@ describe("obj:method()", function()
     local meter = py.eval(class .. "()")
     assert.equal("static", (py.unpack(meter.still(3))))
   end)
+
+  it("lets a class die whose methods were called", function()
+    local gc, weakref = py.import "gc", py.import "weakref"
+    local function use()
+      local meter = py.eval(class .. "()")
+      meter:step()
+      return weakref.ref(py.type(meter))
+    end
+    local ref = use()
+    for _ = 1, 3 do
+      collectgarbage()
+      gc.collect()
+    end
+    assert.is_nil(ref())
+  end)
+
+  it("holds with a collection at every step", function()
+    local apply = py.eval "lambda f, *a: f(*a)"
+    local function work()
+      local list = py.list {1, 2, {3, {a = "x"}}}
+      local append, pop = list.append, list.pop
+      append(list, py.dict {b = 2})
+      assert.equal("{'b': 2}", tostring(pop(list)))
+      assert.equal(6, apply(function(a, b) return a + b end, 2, 4))
+      assert.equal("ab", apply(function(...) return table.concat({...}) end, "a", "b"))
+      local ok, e = pcall(apply, function() error {1} end)
+      assert.same({false, {1}}, {ok, e})
+      assert.matches("ValueError", tostring(select(2, pcall(py.builtins.int, "x"))))
+      for i, x in py.enumerate(list) do assert.is_true(i < 3 and x ~= nil) end
+      assert.same({1, 2, {3, {a = "x"}}}, py.tolua(list))
+    end
+    work()
+    debug.sethook(function() collectgarbage "step" end, "", 1)
+    local ok, e = pcall(work)
+    debug.sethook()
+    assert.is_true(ok, tostring(e))
+  end)
 end)

@@ -7,9 +7,9 @@ local moon = require "moontensor"
 
 local function counters()
   local py = package.loaded["moontensor.python"]
-  for _ = 1, 2 do
+  for _ = 1, 3 do
     collectgarbage()
-    if py then py.bool(false) end -- a crossing drops what finalizers have queued
+    if py then py.import "gc".collect() end -- cycles on that side; and a crossing drops what finalizers have queued
   end
   return moon.stats()
 end

@@ -96,6 +96,14 @@ static void api_add_counter(lua_State *L, const char *name, int64_t (*read)(void
     lua_pop(L, 1);
 }
 
+static bool api_test_complex(lua_State *L, int i, double parts[2]) {
+    const double *z = moonl_test_complex(L, i);
+    if (z == NULL) return false;
+    parts[0] = z[0];
+    parts[1] = z[1];
+    return true;
+}
+
 static const moon_api api = {
     .version = MOON_API_VERSION,
     .size = sizeof(moon_api),
@@ -132,7 +140,12 @@ static const moon_api api = {
     .dl_export_v0 = moon_dl_export_v0,
     .push_methods = api_push_methods,
     .add_counter = api_add_counter,
+    .test_complex = api_test_complex,
+    .push_complex = moonl_push_complex,
 };
+
+/* a slot left out of the table would be a jump to nowhere in somebody's module */
+_Static_assert(sizeof(moon_api) == offsetof(moon_api, push_complex) + sizeof(void *), "the last slot has its function above");
 
 void moonl_open_api(lua_State *L) {
     lua_pushlightuserdata(L, (void *)&api);

@@ -285,7 +285,8 @@ HIDDEN int call_method(lua_State *L, state *S, PyObject *name,
 
 /* What is known of an attribute name on a type. Its Lua string is anchored, so the address is the name. */
 typedef struct attribute {
-    PyTypeObject *type;  /* one reference */
+    PyTypeObject *type;  /* borrowed: a class must be free to die */
+    PyObject *weak;      /* tells whether it did, and another stands at its address; one reference */
     const char *address; /* of the Lua string */
     PyObject *name;      /* interned, lives as long as the process */
     bool keyword;        /* a Lua keyword and an underscore: `end_` */

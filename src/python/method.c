@@ -64,22 +64,31 @@ static attribute *new_attribute(lua_State *L, state *S, PyTypeObject *type, int 
         *own = fresh;
         return own;
     }
+    fresh.weak = PyWeakref_NewRef((PyObject *)type, NULL);
+    if (fresh.weak == NULL) {
+        Py_DECREF(fresh.name);
+        return NULL;
+    }
     attribute *a = slot_of(S, type, s);
-    PyTypeObject *old = a->type;
-    Py_INCREF((PyObject *)type);
+    PyObject *old = a->weak;
     *a = fresh;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &anchors);
     lua_pushvalue(L, i);
     lua_rawseti(L, -2, a - S->attributes + 1); /* an array part: no allocation */
     lua_pop(L, 1);
-    Py_XDECREF((PyObject *)old);
+    Py_XDECREF(old); /* a weak reference without a callback: runs no code */
     return a;
+}
+
+/* is entry a about the attribute with the string at `address`, of this very type? */
+static inline bool is_about(const attribute *a, PyTypeObject *type, const char *address) {
+    return a->type == type && a->address == address && PyWeakref_GetObject(a->weak) == (PyObject *)type;
 }
 
 attribute *find_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own) {
     const char *s = lua_tolstring(L, i, NULL);
     attribute *a = slot_of(S, type, s);
-    return likely(a->type == type && a->address == s) ? a : new_attribute(L, S, type, i, own);
+    return likely(is_about(a, type, s)) ? a : new_attribute(L, S, type, i, own);
 }
 
 /* *own lives on the C stack; interned names of the table live for ever */
@@ -258,7 +267,7 @@ int proxy_index(lua_State *L) {
     if (text) {
         const char *s = lua_tolstring(L, 2, NULL);
         a = slot_of(S, type, s);
-        if (a->type != type || a->address != s) a = NULL;
+        if (!is_about(a, type, s)) a = NULL;
         else if (a->method) return push_method(L, S, a, p);
     }
     ready(L, k);
@@ -397,7 +406,7 @@ void open_methods(lua_State *L, state *S) {
 }
 
 void close_methods(state *S) {
-    for (int i = 0; i < ENTRIES && S->attributes != NULL; i++) Py_XDECREF((PyObject *)S->attributes[i].type);
+    for (int i = 0; i < ENTRIES && S->attributes != NULL; i++) Py_XDECREF(S->attributes[i].weak);
     free(S->attributes);
     S->attributes = NULL;
 }

@@ -1,0 +1,36 @@
+-- Several Lua states in one process: a C host (spec/support/states.c), run in children under a watchdog.
+describe("Lua states", function()
+  local host
+
+  setup(function()
+    host = os.tmpname()
+    local inc = os.getenv "LUA_INCDIR" or "/usr/include/lua5.4"
+    assert(os.execute(("cc -std=c11 -D_GNU_SOURCE -Wall -Werror -Iinclude -I%s -o %s spec/support/states.c -llua5.4 -lpthread")
+      :format(inc, host)))
+  end)
+  teardown(function() os.remove(host) end)
+
+  local function run(command)
+    local pipe = io.popen(("LUA_PATH='%s' LUA_CPATH='%s' timeout 60 %s %s 2>&1; echo \"status $?\"")
+      :format(package.path, package.cpath, host, command))
+    local out = pipe:read "a"
+    pipe:close()
+    return out
+  end
+
+  it("may follow one another; what the first left in Python says that it is closed", function()
+    assert.equal("three states\nstatus 0\n", run "one_after_another")
+  end)
+  it("may be gone when a consumer calls its deleter", function()
+    assert.equal("sum 10\nstatus 0\n", run "late_deleter")
+  end)
+  it("A23: four of them work on four threads", function()
+    assert.equal("exports 0 imports 0 storages 0\nstatus 0\n", run "threads")
+  end)
+  it("RB1: a collection in one waits for no other", function()
+    assert.equal("both done\nstatus 0\n", run "finalizers")
+  end)
+  it("close safely after Python's exit work", function()
+    assert.equal("closed\nstatus 0\n", run "shut_down_first")
+  end)
+end)

@@ -1,0 +1,158 @@
+/* A C host of several Lua states, for spec/python_states_spec.lua: states COMMAND, with LUA_PATH and LUA_CPATH set.
+   It prints one line and exits with 0, or says what failed. */
+#include <lua.h>
+#include <lauxlib.h>
+#include <lualib.h>
+#include <moontensor.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static lua_State *open_state(void) {
+    lua_State *L = luaL_newstate();
+    if (L == NULL) exit(3);
+    luaL_openlibs(L);
+    return L;
+}
+
+static void run(lua_State *L, const char *code) {
+    if (luaL_dostring(L, code) == LUA_OK) return;
+    printf("error: %s\n", luaL_tolstring(L, -1, NULL));
+    exit(2);
+}
+
+static const char *const work = "local moon, py = require 'moontensor', require 'moontensor.python'\n"
+                                "local np = py.import 'numpy'\n"
+                                "x = moon.arange(12, 'float64'):reshape(3, 4)\n"
+                                "a = x:to_numpy()\n"
+                                "f = py.topy(function(v) return v + 1 end)\n"
+                                "py.builtins.setattr(py.import '__main__', 'kept', f)\n"
+                                "assert(a:sum() == 66 and f(41) == 42)\n"
+                                "assert(moon.from(a):data_ptr() == x:data_ptr())\n";
+
+/* a state after a state, in one thread; what the first left in Python says that its state is closed */
+static int one_after_another(void) {
+    for (int i = 0; i < 3; i++) {
+        lua_State *L = open_state();
+        if (i > 0) {
+            run(L, "local py = require 'moontensor.python'\n"
+                   "local ok, e = pcall(py.eval, 'kept(1)')\n"
+                   "assert(not ok and tostring(e):find('LuaError: state closed', 1, true), tostring(e))\n");
+        }
+        run(L, work);
+        lua_close(L);
+    }
+    puts("three states");
+    return 0;
+}
+
+/* a consumer that outlives the state: the deleter runs after lua_close, on another thread */
+static void *delete_it(void *p) {
+    moon_dl_versioned *m = (moon_dl_versioned *)p;
+    m->deleter(m);
+    return NULL;
+}
+
+static int late_deleter(void) {
+    lua_State *L = open_state();
+    run(L, "x = require 'moontensor'.arange(5, 'float64')");
+    const moon_api *moon = moon_get_api(L);
+    lua_getglobal(L, "x");
+    moon_dl_versioned *a, *b;
+    if (moon->dl_export(moon->check(L, -1), MOON_DL_FOR_US, &a) != MOON_OK) return 4;
+    if (moon->dl_export(moon->check(L, -1), MOON_DL_FOR_US, &b) != MOON_OK) return 4;
+    lua_close(L);
+    double sum = 0;
+    for (int i = 0; i < 5; i++) sum += ((double *)a->dl_tensor.data)[i];
+    a->deleter(a);
+    pthread_t t;
+    pthread_create(&t, NULL, delete_it, b);
+    pthread_join(t, NULL);
+    printf("sum %g\n", sum);
+    return 0;
+}
+
+static const char *const churn = "local moon, py = require 'moontensor', require 'moontensor.python'\n"
+                                 "local np = py.import 'numpy'\n"
+                                 "for i = 1, 200 do\n"
+                                 "  local x = moon.arange(16, 'float64') + id\n"
+                                 "  local a = x:to_numpy()\n"
+                                 "  local view, copy = moon.from(a), moon.from(a, {copy = true})\n"
+                                 "  assert(view(6) == 5 + id and copy(16) == 15 + id)\n"
+                                 "  assert(py.eval('lambda f, v: f(v)')(function(v) return v * 2 end, i) == 2 * i)\n"
+                                 "  if i % 20 == 0 then collectgarbage() end\n"
+                                 "end\n";
+
+static void *churner(void *id) {
+    lua_State *L = open_state();
+    lua_pushinteger(L, (lua_Integer)(intptr_t)id);
+    lua_setglobal(L, "id");
+    run(L, churn);
+    lua_close(L);
+    return NULL;
+}
+
+static int threads(void) {
+    lua_State *L = open_state(); /* keeps the bridge open until the others are done */
+    run(L, "require 'moontensor.python'.import 'numpy'");
+    pthread_t t[4];
+    for (intptr_t i = 0; i < 4; i++) pthread_create(&t[i], NULL, churner, (void *)i);
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    run(L, "for _ = 1, 2 do collectgarbage() require 'moontensor.python'.bool(false) end\n"
+           "local s = require 'moontensor'.stats()\n"
+           "counts = ('exports %d imports %d storages %d'):format(s.exports, s.imports, s.storages)");
+    lua_getglobal(L, "counts");
+    puts(lua_tostring(L, -1));
+    lua_close(L);
+    return 0;
+}
+
+/* one thread sleeps in Lua code, the other collects proxies: nobody waits for the sleeper */
+static const char *const sleeper = "local py = require 'moontensor.python'\n"
+                                   "py.import 'sys'\n"
+                                   "local stop = os.time() + 2 while os.time() < stop do end\n";
+static const char *const collector = "local py = require 'moontensor.python'\n"
+                                     "for i = 1, 2000 do local x = py.eval '[object()]' end\n"
+                                     "collectgarbage() py.bool(false)\n";
+
+static void *run_code(void *code) {
+    lua_State *L = open_state();
+    run(L, (const char *)code);
+    lua_close(L);
+    return NULL;
+}
+
+static int finalizers(void) {
+    lua_State *L = open_state();
+    run(L, "require 'moontensor.python'.import 'sys'");
+    pthread_t a, b;
+    pthread_create(&a, NULL, run_code, (void *)(uintptr_t)sleeper);
+    pthread_create(&b, NULL, run_code, (void *)(uintptr_t)collector);
+    pthread_join(b, NULL);
+    pthread_join(a, NULL);
+    lua_close(L);
+    puts("both done");
+    return 0;
+}
+
+/* a host that asks for Python's exit work before it closes the state, with everything alive */
+static int shut_down_first(void) {
+    lua_State *L = open_state();
+    run(L, work);
+    run(L, "local py = require 'moontensor.python' py.init {exit = 'host'} py.shutdown()");
+    lua_close(L);
+    puts("closed");
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const char *command = argc > 1 ? argv[1] : "";
+    if (strcmp(command, "one_after_another") == 0) return one_after_another();
+    if (strcmp(command, "late_deleter") == 0) return late_deleter();
+    if (strcmp(command, "threads") == 0) return threads();
+    if (strcmp(command, "finalizers") == 0) return finalizers();
+    if (strcmp(command, "shut_down_first") == 0) return shut_down_first();
+    fprintf(stderr, "states: unknown command '%s'\n", command);
+    return 64;
+}
