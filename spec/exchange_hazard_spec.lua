@@ -1,0 +1,192 @@
+-- Memory that no consumer may see, and ownership when things go wrong.
+local exchange = require "spec.support.exchange"
+local moon, py, torch, np = exchange.moon, exchange.py, exchange.torch, exchange.np
+local count, failure, has, settle = exchange.count, exchange.failure, exchange.has, exchange.settle
+
+-- what a script prints and its exit status, under a watchdog
+local function child(script)
+  local head = ("package.path = %q package.cpath = %q\n"):format(package.path, package.cpath)
+    .. "local moon, py = require 'moontensor', require 'moontensor.python' local torch, np = py.import 'torch', py.import 'numpy'\n"
+  local file = os.tmpname()
+  local f = assert(io.open(file, "w"))
+  f:write(head, script)
+  f:close()
+  local pipe = io.popen("timeout 60 lua5.4 '" .. file .. "' 2>&1; echo \"status $?\"")
+  local out = pipe:read "a"
+  pipe:close()
+  os.remove(file)
+  return out
+end
+
+describe("hazards", function()
+  local forge
+  teardown(function() forge = nil end)
+  require "spec.support.baseline" (setup, teardown)
+
+  setup(function()
+    local names = py.dict()
+    py.exec([[
+import ctypes
+class Device(ctypes.Structure): _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
+class Dtype(ctypes.Structure): _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32), ("dtype", Dtype),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64)]
+class Managed(ctypes.Structure): pass
+Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
+Managed._fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", Deleter)]
+class Versioned(ctypes.Structure): pass
+Deleter1 = ctypes.CFUNCTYPE(None, ctypes.POINTER(Versioned))
+Versioned._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", Deleter1),
+                      ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+class Forged:
+    """A producer of any struct: counts what its deleter is asked."""
+    def __init__(self, shape=(3,), strides=None, code=2, bits=32, lanes=1, device=1, offset=0, null=False, ndim=None, versioned=True,
+                 major=1, flags=0, misaligned=0):
+        self.calls, self.flags, self.major, self.versioned, self.device = 0, flags, major, versioned, device
+        self.bytes = (ctypes.c_uint8 * 256)()
+        for i in range(60): ctypes.c_float.from_buffer(self.bytes, 4 * i).value = float(i)
+        n = len(shape)
+        self.dims = (ctypes.c_int64 * max(n, 1))(*shape)
+        self.steps = (ctypes.c_int64 * max(n, 1))(*strides) if strides is not None else None
+        t = Tensor()
+        t.data = None if null else ctypes.addressof(self.bytes) + misaligned
+        t.device, t.ndim, t.dtype = Device(device, 0), n if ndim is None else ndim, Dtype(code, bits, lanes)
+        t.shape = ctypes.cast(self.dims, ctypes.POINTER(ctypes.c_int64))
+        if self.steps is not None: t.strides = ctypes.cast(self.steps, ctypes.POINTER(ctypes.c_int64))
+        t.offset = offset
+        def deleted(_): self.calls += 1
+        if versioned:
+            self.deleter = Deleter1(deleted)
+            self.struct = Versioned(major, 3, None, self.deleter, flags, t)
+        else:
+            self.deleter = Deleter(deleted)
+            self.struct = Managed(t, None, self.deleter)
+    def __dlpack_device__(self): return (self.device, 0)
+    def __dlpack__(self, **k): return new(ctypes.addressof(self.struct), b"dltensor_versioned" if self.versioned else b"dltensor", None)
+]], names)
+    forge = names:get "Forged"
+  end)
+
+  it("X4, RT18: no negative stride reaches torch", function()
+    local out = child [[
+      local x = moon.arange(6, "float64"):flip(1)
+      print(select(2, pcall(x.to_torch, x)))
+      local ok, e = pcall(torch.add, x, 1)
+      print(ok, e)
+      print(x:to_torch{copy = true}:tolist())
+      print(x:to_numpy():tolist())]]
+    has(out, "negative stride", "copy", "[5.0, 4.0, 3.0, 2.0, 1.0, 0.0]\n[5.0, 4.0, 3.0, 2.0, 1.0, 0.0]\nstatus 0\n")
+  end)
+
+  it("X11, RT17: torch gets no read-only memory", function()
+    local a = np.zeros(3)
+    a:setflags(py.kw {write = false})
+    local x = moon.from(a)
+    assert.is_true(x.readonly)
+    has(failure(x.to_torch, x), "read-only", "undefined behavior", "{copy = true}")
+    has(failure(torch.add, x, 1), "read-only")
+    local t = x:to_torch {copy = true}
+    t:fill_(7)
+    assert.equal(0, a:sum())
+    has(failure(moon.from, a, {readonly = false}), "read-only")
+    local wide = moon.ones(3, 1):expand(3, 4)
+    has(failure(wide.to_torch, wide), "non-writeable", "{copy = true}")
+  end)
+
+  it("RT10: the flag of a capsule is honoured", function()
+    local p = forge(py.kw {flags = 1})
+    local x = moon.from(p)
+    assert.is_true(x.readonly)
+    has(failure(x.fill_, x, 1), "read-only")
+    x:free()
+    settle()
+    assert.equal(1, p.calls)
+  end)
+
+  it("RT3, RT24: a malformed struct is refused, and its deleter runs once", function()
+    local huge = 1 << 62
+    for text, options in pairs {
+      ["negative dimension"] = {shape = py.tuple {-1}}, ["overflow"] = {shape = py.tuple {1 << 32, 1 << 32, 16}},
+      ["overflow "] = {shape = py.tuple {4}, strides = py.tuple {huge}}, ["NULL"] = {null = true}, ["-1 dimensions"] = {ndim = -1},
+      ["65 dimensions"] = {ndim = 65}, ["dtype"] = {code = 6, bits = 1}, ["dtype "] = {lanes = 4}, ["dtype  "] = {code = 99},
+      ["data misaligned (1 mod 4)"] = {misaligned = 1}, ["version"] = {major = 9}} do
+      local p = forge(py.kw(options))
+      local before = count "imports"
+      has(failure(moon.from, p), (text:gsub("%s+$", "")))
+      settle()
+      assert.equal(before, count "imports")
+      assert.equal(1, p.calls, text)
+    end
+  end)
+
+  it("RT2: a good struct is deleted once, when the last view is gone", function()
+    for _, versioned in ipairs {true, false} do
+      local p = forge(py.kw {versioned = versioned})
+      local x = moon.from(p)
+      local view = x[{{2, 3}}]
+      assert.tensor_equal(moon.tensor({0, 1, 2}, "float32"), x)
+      x:free()
+      settle()
+      assert.equal(0, p.calls)
+      assert.tensor_equal(moon.tensor({1, 2}, "float32"), view)
+      view:free()
+      settle()
+      assert.equal(1, p.calls)
+    end
+  end)
+
+  it("RT25, RT26: the offset is part of the address, both ways", function()
+    local p = forge(py.kw {offset = 8, strides = py.tuple {1}})
+    local x = moon.from(p)
+    assert.tensor_equal(moon.tensor({2, 3, 4}, "float32"), x)
+    assert.equal(x:data_ptr(), x:to_torch():data_ptr())
+    assert.equal(x:data_ptr() + 4, x[{{2, 3}}]:to_torch():data_ptr())
+    x:free()
+    settle()
+    assert.equal(1, p.calls)
+  end)
+
+  it("RT21: strides may be absent; RT20: an empty tensor is contiguous whatever they say", function()
+    local p = forge(py.kw {shape = py.tuple {2, 3}})
+    assert.tensor_equal(moon.tensor({{0, 1, 2}, {3, 4, 5}}, "float32"), moon.from(p, {copy = true}))
+    local empty = moon.from(np.zeros(py.tuple {1, 8, 0, 128}))
+    assert.same({1, 8, 0, 128}, {table.unpack(empty.shape)})
+    assert.is_true(empty:is_contiguous())
+  end)
+
+  it("RT4: a tensor is exported as often as one likes", function()
+    local x = moon.arange(4, "float64")
+    local before = count "exports"
+    local a, b = x:to_dlpack(), x:to_dlpack()
+    assert.equal(before + 2, count "exports")
+    local s, t = torch.from_dlpack(a), torch.from_dlpack(b)
+    assert.equal(s:data_ptr(), t:data_ptr())
+    assert.equal(x:data_ptr(), t:data_ptr())
+    a, b, s, t = nil, nil, nil, nil -- luacheck: ignore
+    assert.equal(before, count "exports")
+  end)
+
+  it("RT1: memory outlives the Lua tensor that made it", function()
+    local a = moon.arange(1000, "float64"):to_numpy()
+    settle()
+    assert.equal(499500, a:sum())
+  end)
+
+  it("RT5: the last reference may go on any thread", function()
+    local before = count "exports"
+    local box = py.list {moon.arange(8, "float64"):to_torch()}
+    py.exec("import threading\nt = threading.Thread(target=box.clear)\nt.start()\nt.join()", {box = box})
+    assert.equal(before, count "exports")
+  end)
+
+  it("RT11: a refused resize changes nothing", function()
+    local t = torch.arange(3)
+    local x = moon.from(t)
+    has(failure(function() t:resize_(100) end), "not resizable")
+    assert.tensor_equal(moon.tensor({0, 1, 2}, "int64"), x)
+  end)
+end)
