@@ -42,7 +42,7 @@ static int api_capacity(const moon_tensor *blank) { return blank->storage == NUL
 
 static moon_status check_blank(const moon_tensor *blank, int ndim) {
     if (blank->storage) return moon_fail(MOON_EVALUE, "the tensor to fill is not blank");
-    if (ndim > blank->ndim)
+    if (ndim > blank->ndim && ndim <= MOON_MAXDIM) /* beyond that the validator has its say */
         return moon_fail(MOON_EVALUE, "the blank has room for %d dimensions, %d are needed", blank->ndim, ndim);
     return MOON_OK;
 }
