@@ -119,4 +119,13 @@ describe("errors", function()
     collectgarbage("setstepmul", 100)
     x = nil
   end)
+
+  it("takes nil for no size", function()
+    for _, f in ipairs {moon.zeros, moon.ones, moon.empty} do
+      local ok, e = pcall(f, nil)
+      assert.is_false(ok)
+      assert.matches("^bad argument #1 to '[%w_.]+' %(sizes expected, got nil%)$", e)
+    end
+    assert.equal(0, moon.zeros():dim())
+  end)
 end)

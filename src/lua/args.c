@@ -55,6 +55,7 @@ int moonl_check_sizes(lua_State *L, int arg, int64_t least, moonl_sizes *out) {
         return arg + 1;
     }
     int top = lua_gettop(L);
+    if (lua_type(L, arg) == LUA_TNIL) luaL_argerror(L, arg, "sizes expected, got nil"); /* a mistyped name, no 0-d tensor */
     for (; arg <= top && lua_type(L, arg) == LUA_TNUMBER; arg++) {
         if (out->ndim == MOON_MAXDIM) luaL_argerror(L, arg, "a tensor has at most 64 dimensions");
         out->at[out->ndim++] = checked_extent(L, arg, arg, least);
