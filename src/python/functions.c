@@ -193,100 +193,69 @@ static int py_tolua(lua_State *L) {
 
 /* ---- comparisons and other operators without a Lua form ---- */
 
-static int compare(lua_State *L, int op) {
+typedef PyObject *(*operation)(PyObject *, PyObject *);
+
+/* f of the two arguments; a reference or NULL, as Python's own functions */
+static int apply(lua_State *L, operation f) {
     site *k = SITE(L);
-    state *S = k->S;
     luaL_checkany(L, 2);
     ready(L, k);
     cross c;
-    enter(L, S, &c);
-    PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
-    if (b != NULL) UNLOCKED(&c, value = PyObject_RichCompare(a, b, op));
+    enter(L, k->S, &c);
+    PyObject *a = to_python(L, k->S, 1), *b = a ? to_python(L, k->S, 2) : NULL, *value = NULL;
+    if (b != NULL) UNLOCKED(&c, value = f(a, b));
     Py_XDECREF(a);
     Py_XDECREF(b);
     return result(L, &c, value);
 }
+
+static PyObject *eq(PyObject *a, PyObject *b) { return PyObject_RichCompare(a, b, Py_EQ); }
+static PyObject *ne(PyObject *a, PyObject *b) { return PyObject_RichCompare(a, b, Py_NE); }
+static PyObject *lt(PyObject *a, PyObject *b) { return PyObject_RichCompare(a, b, Py_LT); }
+static PyObject *le(PyObject *a, PyObject *b) { return PyObject_RichCompare(a, b, Py_LE); }
+static PyObject *gt(PyObject *a, PyObject *b) { return PyObject_RichCompare(a, b, Py_GT); }
+static PyObject *ge(PyObject *a, PyObject *b) { return PyObject_RichCompare(a, b, Py_GE); }
+static PyObject *same(PyObject *a, PyObject *b) { return PyBool_FromLong(a == b); }
+static PyObject *contains(PyObject *a, PyObject *b) {
+    int found = PySequence_Contains(a, b);
+    return found < 0 ? NULL : PyBool_FromLong(found);
+}
+
 /*** py.eq(a, b) -> value
 Python's `a == b`, elementwise where the objects say so; likewise `ne lt le gt ge`. */
-static int py_eq(lua_State *L) { return compare(L, Py_EQ); }
-static int py_ne(lua_State *L) { return compare(L, Py_NE); }
-static int py_lt(lua_State *L) { return compare(L, Py_LT); }
-static int py_le(lua_State *L) { return compare(L, Py_LE); }
-static int py_gt(lua_State *L) { return compare(L, Py_GT); }
-static int py_ge(lua_State *L) { return compare(L, Py_GE); }
+static int py_eq(lua_State *L) { return apply(L, eq); }
+static int py_ne(lua_State *L) { return apply(L, ne); }
+static int py_lt(lua_State *L) { return apply(L, lt); }
+static int py_le(lua_State *L) { return apply(L, le); }
+static int py_gt(lua_State *L) { return apply(L, gt); }
+static int py_ge(lua_State *L) { return apply(L, ge); }
 
 /*** py.matmul(a, b) -> object
 Python's `a @ b`. */
-static int py_matmul(lua_State *L) {
-    site *k = SITE(L);
-    state *S = k->S;
-    luaL_checkany(L, 2);
-    ready(L, k);
-    cross c;
-    enter(L, S, &c);
-    PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
-    if (b != NULL) UNLOCKED(&c, value = PyNumber_MatrixMultiply(a, b));
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    return result(L, &c, value);
-}
+static int py_matmul(lua_State *L) { return apply(L, PyNumber_MatrixMultiply); }
+
+/*** py.contains(object, value) -> boolean
+Python's `value in object`. */
+static int py_contains(lua_State *L) { return apply(L, contains); }
+
+/*** py.is(a, b) -> boolean
+Python's `a is b`. */
+static int py_is(lua_State *L) { return apply(L, same); }
 
 /*** py.bool(value) -> boolean
 Python's truth of the value: `if py.bool(t) then`. In Lua every proxy is true. */
 static int py_bool(lua_State *L) {
     site *k = SITE(L);
-    state *S = k->S;
     luaL_checkany(L, 1);
     ready(L, k);
     cross c;
-    enter(L, S, &c);
-    PyObject *o = to_python(L, S, 1);
+    enter(L, k->S, &c);
+    PyObject *o = to_python(L, k->S, 1), *value = NULL;
     int truth = -1;
     if (o != NULL) UNLOCKED(&c, truth = PyObject_IsTrue(o));
+    if (truth >= 0) value = PyBool_FromLong(truth);
     Py_XDECREF(o);
-    if (truth < 0) return result_error(L, &c);
-    leave(&c);
-    lua_pushboolean(L, truth);
-    return 1;
-}
-
-/*** py.contains(object, value) -> boolean
-Python's `value in object`. */
-static int py_contains(lua_State *L) {
-    site *k = SITE(L);
-    state *S = k->S;
-    luaL_checkany(L, 2);
-    ready(L, k);
-    cross c;
-    enter(L, S, &c);
-    PyObject *o = to_python(L, S, 1), *v = o ? to_python(L, S, 2) : NULL;
-    int found = -1;
-    if (v != NULL) UNLOCKED(&c, found = PySequence_Contains(o, v));
-    Py_XDECREF(o);
-    Py_XDECREF(v);
-    if (found < 0) return result_error(L, &c);
-    leave(&c);
-    lua_pushboolean(L, found);
-    return 1;
-}
-
-/*** py.is(a, b) -> boolean
-Python's `a is b`. */
-static int py_is(lua_State *L) {
-    site *k = SITE(L);
-    state *S = k->S;
-    luaL_checkany(L, 2);
-    ready(L, k);
-    cross c;
-    enter(L, S, &c);
-    PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL;
-    bool same = a == b, failed = b == NULL;
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    if (failed) return result_error(L, &c);
-    leave(&c);
-    lua_pushboolean(L, same);
-    return 1;
+    return result(L, &c, value);
 }
 
 /*** py.bound(object, name) -> object

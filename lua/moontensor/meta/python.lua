@@ -214,11 +214,6 @@ function py.eq(a, b) end
 ---@return any
 function py.matmul(a, b) end
 
---- Python's truth of the value: `if py.bool(t) then`. In Lua every proxy is true.
----@param value any
----@return boolean
-function py.bool(value) end
-
 --- Python's `value in object`.
 ---@param object any
 ---@param value any
@@ -230,6 +225,11 @@ function py.contains(object, value) end
 ---@param b any
 ---@return boolean
 function py.is(a, b) end
+
+--- Python's truth of the value: `if py.bool(t) then`. In Lua every proxy is true.
+---@param value any
+---@return boolean
+function py.bool(value) end
 
 --- The bound method itself, as a Python object: to store it or to pass it on.
 ---@param object any
