@@ -45,7 +45,8 @@ new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
 class Forged:
     """A producer of any struct: counts what its deleter is asked."""
     def __init__(self, shape=(3,), strides=None, code=2, bits=32, lanes=1, device=1, offset=0, null=False, ndim=None, versioned=True,
-                 major=1, flags=0, misaligned=0):
+                 major=1, flags=0, misaligned=0, hook=None, destructor=False):
+        self.destroyed = 0
         self.calls, self.flags, self.major, self.versioned, self.device = 0, flags, major, versioned, device
         self.bytes = (ctypes.c_uint8 * 256)()
         for i in range(60): ctypes.c_float.from_buffer(self.bytes, 4 * i).value = float(i)
@@ -58,7 +59,13 @@ class Forged:
         t.shape = ctypes.cast(self.dims, ctypes.POINTER(ctypes.c_int64))
         if self.steps is not None: t.strides = ctypes.cast(self.steps, ctypes.POINTER(ctypes.c_int64))
         t.offset = offset
-        def deleted(_): self.calls += 1
+        def deleted(_):
+            self.calls += 1
+            if hook: hook()
+        def destroyed(_):
+            self.destroyed += 1
+            raise KeyError("a destructor that raises")
+        self.destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(destroyed) if destructor else None
         if versioned:
             self.deleter = Deleter1(deleted)
             self.struct = Versioned(major, 3, None, self.deleter, flags, t)
@@ -66,7 +73,9 @@ class Forged:
             self.deleter = Deleter(deleted)
             self.struct = Managed(t, None, self.deleter)
     def __dlpack_device__(self): return (self.device, 0)
-    def __dlpack__(self, **k): return new(ctypes.addressof(self.struct), b"dltensor_versioned" if self.versioned else b"dltensor", None)
+    def __dlpack__(self, **k):
+        name = b"dltensor_versioned" if self.versioned else b"dltensor"
+        return new(ctypes.addressof(self.struct), name, self.destructor and ctypes.cast(self.destructor, ctypes.c_void_p))
 ]], names)
     forge = names:get "Forged"
   end)
@@ -188,5 +197,121 @@ class Forged:
     local x = moon.from(t)
     has(failure(function() t:resize_(100) end), "not resizable")
     assert.tensor_equal(moon.tensor({0, 1, 2}, "int64"), x)
+  end)
+
+  it("RT7: deleters and destructors that raise change nothing", function()
+    local sys = py.import "sys"
+    local seen = py.list()
+    local was = sys.unraisablehook
+    sys.unraisablehook = function(u) seen:append(py.str(u.exc_value)) end
+    local p = forge(py.kw {hook = function() error("a deleter that raises", 0) end, destructor = true})
+    moon.from(p):free()
+    assert.equal(2, py.eval "1 + 1")
+    assert.equal(1, p.calls)
+    p = forge(py.kw {code = 99, hook = function() error("a deleter that raises", 0) end, destructor = true})
+    has(failure(moon.from, p), "DLPack code 99")
+    assert.equal(1, p.calls)
+    assert.equal(1, p.destroyed)
+    sys.unraisablehook = was
+    has(py.str(seen), "a deleter that raises", "a destructor that raises")
+  end)
+
+  it("a deleter may come back into Lua and the exchange", function()
+    local runs = 0
+    local p = forge(py.kw {hook = function()
+      runs = runs + 1
+      collectgarbage()
+      local x = moon.from(torch.ones(3))
+      x:fill_(2)
+      moon.arange(4):to_torch()
+      x:free()
+    end})
+    moon.from(p):free()
+    settle()
+    assert.equal(1, runs)
+    assert.equal(1, p.calls)
+  end)
+
+  it("a producer may close itself, import others, collect", function()
+    local a = np.arange(4.0)
+    local names = py.dict()
+    py.exec([[
+class Producer:
+    def __init__(self, f): self.f = f
+    def __dlpack_device__(self): return (1, 0)
+    def __dlpack__(self, **k): return self.f()
+]], names)
+    local p
+    p = names:get "Producer"(function()
+      local _ <close> = p
+      collectgarbage()
+      moon.from(a):free()
+      return a:__dlpack__()
+    end)
+    assert.tensor_equal(moon.arange(4, "float64"), moon.from(p))
+    for _, value in ipairs {5, "x", py.none, py.import "datetime".datetime_CAPI} do
+      has(failure(moon.from, names:get "Producer"(function() return value end)), "no DLPack capsule")
+    end
+    has(failure(moon.from, names:get "Producer"(function() error("from Lua", 0) end)), "from Lua")
+    local capsule = a:__dlpack__()
+    moon.from(capsule)
+    has(failure(moon.from, capsule), "only once")
+  end)
+
+  it("RT5: threads let go while Lua shares and writes", function()
+    local names = py.dict()
+    py.exec([[
+import random, threading
+box = []
+def run(n):
+    for i in range(n):
+        try: box.pop(random.randrange(len(box)))
+        except (IndexError, ValueError): pass
+threads = [threading.Thread(target=run, args=(5000,)) for _ in range(3)]
+for t in threads: t.start()
+]], names)
+    local box = names:get "box"
+    for i = 1, 5000 do
+      local x = moon.full({8}, i, "float64")
+      local t = x:to_torch()
+      box:append(t)
+      box:append(x:to_numpy())
+      box:append(x:to_dlpack())
+      local view = moon.from(t)
+      view:fill_(i + 1)
+      if i % 3 == 0 then view:free() end
+      assert.equal(i + 1, x(8))
+    end
+    py.exec("for t in threads: t.join()\nbox.clear()", names)
+  end)
+
+  it("a torch without the C exchange API is served by capsules", function()
+    local out = child [[
+      py.delattr(torch.Tensor, "__dlpack_c_exchange_api__")
+      local x = moon.arange(6, "float32"):reshape(2, 3)
+      local t = x:to_torch()
+      print(t:data_ptr() == x:data_ptr(), moon.from(t, {lock = false}):data_ptr() == x:data_ptr())
+      for _, y in ipairs {x:flip(1), x:expand(2, 2, 3)} do print(select(2, pcall(y.to_torch, y))) end
+      print(x:t():to_torch{copy = true}:tolist())
+      local z = torch.ones(2, py.kw{dtype = torch.complex64}):conj()
+      for _, u in ipairs {torch.ones(2):requires_grad_(), z, z.imag} do print(select(2, pcall(moon.from, u, {lock = false}))) end
+      x:fill_(2)
+      print("version", t._version)]]
+    has(out, "true\ttrue\n", "negative stride", "non-writeable", "[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]", "requires grad",
+      "conjugate bit", "negative bit", "version\t1\nstatus 0\n")
+  end)
+
+  it("any verb of sharing starts Python", function()
+    for verb, want in pairs {["x:to_numpy()"] = "[0 1 2]", ["x:to_torch()"] = "tensor([0, 1, 2])", ["x:to_dlpack()"] = "capsule"} do
+      local file = os.tmpname()
+      local f = assert(io.open(file, "w"))
+      f:write(("package.path = %q package.cpath = %q\n"):format(package.path, package.cpath),
+        "local moon = require 'moontensor' local x = moon.arange(3) print(", verb, ")")
+      f:close()
+      local pipe = io.popen("timeout 60 lua5.4 '" .. file .. "' 2>&1")
+      has(pipe:read "a", want)
+      pipe:close()
+      os.remove(file)
+    end
   end)
 end)

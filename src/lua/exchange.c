@@ -123,7 +123,10 @@ static void push_dlpack(lua_State *L, int arg) {
 static int hand_over(lua_State *L, int table, const char *name, lua_CFunction ours) {
     lua_getglobal(L, "require");
     lua_pushliteral(L, "moontensor.python");
-    lua_call(L, 1, 0);
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "init"); /* the bridge opens at its first use, and this is one */
+    lua_call(L, 0, 0);
+    lua_pop(L, 1);
     lua_getfield(L, table, name);
     if (lua_tocfunction(L, -1) == ours) return luaL_error(L, "moontensor.python was loaded but has no '%s'", name);
     lua_insert(L, 1);
