@@ -110,7 +110,7 @@ env: ## print settings for a shell: eval "$(make -s env)"
 
 install: all ## into LUADIR, LIBDIR, BINDIR and INCDIR (LuaRocks sets them)
 	@mkdir -p '$(DESTDIR)$(LUADIR)' '$(DESTDIR)$(LIBDIR)/moontensor' '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCDIR)'
-	cp -R lua/. '$(DESTDIR)$(LUADIR)'
+	(cd lua && find moontensor -name '*.lua' | tar -cf - -T -) | tar -xf - --no-same-owner -C '$(DESTDIR)$(LUADIR)'
 	install -m 755 $(CORE) $(wildcard $(BRIDGE)) '$(DESTDIR)$(LIBDIR)/moontensor'
 	install -m 755 bin/moontensor '$(DESTDIR)$(BINDIR)'
 	install -m 644 include/moontensor.h include/moontensor_abi.h '$(DESTDIR)$(INCDIR)'

@@ -80,6 +80,7 @@ check "it installs the public headers" test -n "$(find "$whole" -name moontensor
 check "luarocks make of the release rockspec" rock "$scratch/release" moontensor-0.1.0-1.rockspec PYTHON="$python"
 check "make install" make -s -C "$checkout" install PYTHON="$python" PREFIX="$scratch/prefix"
 check "make install: the same modules" test -f "$scratch/prefix/lib/lua/5.4/moontensor/bridge.so" -a -f "$scratch/prefix/share/lua/5.4/moontensor/doctor.lua" -a -x "$scratch/prefix/bin/moontensor"
+check "make install: nothing but modules beside other packages'" bash -c "! find '$scratch/prefix/share/lua' -type f ! -name '*.lua' | grep ."
 check "require moontensor with no Python on PATH" says '[0' in_tree "$whole" -- "$lua" native.lua
 check "the moontensor command of the tree" says 'moontensor ' in_tree "$whole" -- "$whole/bin/moontensor" -v
 

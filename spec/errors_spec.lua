@@ -128,4 +128,14 @@ describe("errors", function()
     end
     assert.equal(0, moon.zeros():dim())
   end)
+
+  it("takes no index by name", function()
+    local x = moon.zeros(2)
+    for _, f in ipairs {function() return x[{a = 1}] end, function() x[{a = 1}] = 5 end} do
+      local ok, e = pcall(f)
+      assert.is_false(ok)
+      assert.matches("an index is a sequence, got a table with key 'a'", e)
+    end
+    assert.equal(0, x:sum():item())
+  end)
 end)

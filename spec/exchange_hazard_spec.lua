@@ -314,4 +314,180 @@ for t in threads: t.start()
       os.remove(file)
     end
   end)
+
+  it("RT16: what is not flagged is writable, of either version", function()
+    for _, versioned in ipairs {true, false} do
+      local p = forge(py.kw {versioned = versioned})
+      local x = moon.from(p)
+      assert.is_false(x.readonly)
+      x:set(1, 42)
+      assert.equal(42, moon.from(p)(1))
+    end
+  end)
+
+  it("RT19: a negative stride is counted in elements, both ways", function()
+    local a = np.arange(6, py.kw {dtype = "float32"})
+    local x = moon.from(a[py.s "::-1"])
+    assert.equal(-1, x:stride(1))
+    assert.equal(a.ctypes.data + 20, x:data_ptr())
+    assert.tensor_equal(moon.tensor({5, 4, 3, 2, 1, 0}, "float32"), x)
+    local y = moon.arange(6, "float32")
+    local b = y:flip(1):to_numpy()
+    assert.same({-4}, py.tolua(b.strides))
+    b[0] = 50
+    assert.equal(50, y(6))
+    local p = forge(py.kw {strides = py.tuple {-1}, offset = 8})
+    assert.tensor_equal(moon.tensor({2, 1, 0}, "float32"), moon.from(p))
+  end)
+
+  it("RT22: 0-d tensors, with neither shape nor strides or with both", function()
+    local p = forge(py.kw {shape = py.tuple {}})
+    p.struct.tensor.shape = py.eval "None"
+    local x = moon.from(p)
+    assert.equal(0, x:dim())
+    assert.equal(0, x:item())
+    x:fill_(7)
+    assert.equal(7, x:to_torch():item())
+    assert.equal(7, torch.from_dlpack(x:to_dlpack()):item())
+    assert.equal(7, x:to_numpy():item())
+    x = nil -- luacheck: ignore
+    settle()
+    assert.equal(1, p.calls)
+  end)
+
+  it("RT23: strides are obeyed by readers, and stride 0 is no destination", function()
+    local x = moon.from(torch.arange(6.0):reshape(2, 3):t())
+    assert.tensor_equal(moon.tensor({{0, 3}, {1, 4}, {2, 5}}, "float32"), x + 0)
+    assert.equal(15, x:sum():item())
+    local wide = moon.from(torch.arange(3.0):expand(4, 3))
+    assert.equal(12, wide:sum():item())
+    has(failure(wide.fill_, wide, 1), "read-only")
+    has(failure(wide.add_, wide, 1), "read-only")
+    local own = moon.ones(3, 1):expand(3, 4)
+    assert.equal(12, own:sum():item())
+    assert.has_error(function() own:fill_(2) end)
+  end)
+
+  it("RT27: what is misaligned is refused, and copied", function()
+    local a = np.frombuffer(np.zeros(13, "u1").data, py.kw {dtype = "f4", count = 3, offset = 1})
+    has(failure(moon.from, a), "misaligned", "{copy = true}")
+    has(failure(moon.from, forge(py.kw {misaligned = 1})), "data misaligned (1 mod 4)", "{copy = true}")
+    assert.tensor_equal(moon.zeros(3, "float32"), moon.from(a, {copy = true}))
+  end)
+
+  it("RT29: conj and neg are asked before the C exchange API", function()
+    local z = torch.tensor(py.list {py.eval "1+2j"})
+    has(failure(moon.from, z:conj(), {lock = false}), "resolve_conj")
+    has(failure(moon.from, z:conj().imag, {lock = false}), "resolve_neg")
+  end)
+
+  it("RT30: the name of the capsule decides, whatever was asked", function()
+    local names = py.dict()
+    py.exec([[
+class Old:
+    """Knows no max_version, yet answers versioned; or the reverse."""
+    def __init__(self, p): self.p = p
+    def __dlpack_device__(self): return (1, 0)
+    def __dlpack__(self): return self.p.__dlpack__()
+]], names)
+    for _, versioned in ipairs {true, false} do
+      local p = forge(py.kw {versioned = versioned, flags = versioned and 1 or 0})
+      local x = moon.from(names:get "Old"(p))
+      assert.equal(versioned, x.readonly)
+      assert.tensor_equal(moon.tensor({0, 1, 2}, "float32"), x)
+      x:free()
+      settle()
+      assert.equal(1, p.calls)
+    end
+  end)
+
+  it("RT31: a foreign device is refused with its id, before and after the export", function()
+    local names = py.dict()
+    py.exec([[
+class Far:
+    def __init__(self, p, told): self.p, self.told, self.asked = p, told, 0
+    def __dlpack_device__(self): return self.told
+    def __dlpack__(self, **k):
+        self.asked += 1
+        return self.p.__dlpack__()
+]], names)
+    local before = count "imports"
+    local far = names:get "Far"(forge(py.kw {device = 2}), py.tuple {2, 1})
+    has(failure(moon.from, far), "type 2, id 1")
+    assert.equal(0, far.asked)
+    local p = forge(py.kw {device = 2})
+    local liar = names:get "Far"(p, py.tuple {1, 0})
+    has(failure(moon.from, liar), "cuda:0", "no CUDA backend in this build")
+    settle()
+    assert.equal(1, liar.asked)
+    assert.equal(1, p.calls)
+    assert.equal(before, count "imports")
+  end)
+
+  it("X8: gradients are right where nothing was written, both ways", function()
+    local w = torch.ones(3):requires_grad_()
+    local t = torch.tensor(py.list {1.0, 2.0, 3.0})
+    local x = moon.from(t)
+    local loss = (t * w):sum()
+    assert.equal(6, x:sum():item())
+    loss:backward()
+    assert.tensor_equal(moon.tensor({1, 2, 3}, "float32"), moon.from(w.grad))
+    assert.equal(0, t._version)
+    w.grad = py.eval "None"
+    local y = moon.tensor({4, 5, 6}, "float32")
+    loss = (y:to_torch() * w):sum()
+    assert.equal(15, y:sum():item())
+    loss:backward()
+    assert.tensor_equal(moon.tensor({4, 5, 6}, "float32"), moon.from(w.grad))
+  end)
+
+  it("P5: a collector in a count hook, 1000 rounds of every road", function()
+    local exports, imports = count "exports", count "imports"
+    local a = np.arange(4.0)
+    debug.sethook(function() collectgarbage("step") end, "", 1)
+    local ok, e = pcall(function()
+      for round = 1, 1000 do
+        local x = moon.full({4}, round, "float64")
+        local t, n = x:to_torch(), x:to_numpy()
+        local v = moon.from(t)
+        if round % 2 == 0 then x:free() end
+        x = nil -- luacheck: ignore
+        v:set(1, -round)
+        assert(t[0]:item() == -round and n[0] == -round and v(2) == round)
+        assert(moon.from(a)(4) == 3)
+      end
+    end)
+    debug.sethook()
+    assert.is_true(ok, e)
+    assert.equal(exports, count "exports")
+    assert.equal(imports, count "imports")
+  end)
+
+  it("64 dimensions go as far as each side takes them, and counters stand", function()
+    local exports, imports = count "exports", count "imports"
+    local shape = py.tuple(py.list {1} * 64)
+    do
+      local x = moon.from(np.ones(shape))
+      assert.equal(64, x:dim())
+      assert.equal(64, x:to_numpy().ndim)
+      local t = torch.ones(shape)
+      assert.equal(64, moon.from(t):dim())
+      assert.equal(64, x:to_torch():dim())
+      local p = forge(py.kw {shape = shape})
+      assert.equal(64, moon.from(p):dim())
+      settle()
+      assert.equal(1, p.calls)
+    end
+    -- a capsule can be consumed but once, and some producers export but once
+    for _, n in ipairs {9, 64} do
+      local ones = py.tuple(py.list {1} * n)
+      assert.equal(n, moon.from(np.ones(ones):__dlpack__()):dim())
+      assert.equal(n, moon.from(np.ones(ones):__dlpack__(), {copy = true}):dim())
+      assert.equal(n, moon.from(torch.utils.dlpack.to_dlpack(torch.ones(ones))):dim())
+      local stack = {pcall(moon.from, np.ones(ones):__dlpack__())}
+      assert.equal(2, #stack)
+    end
+    assert.equal(exports, count "exports")
+    assert.equal(imports, count "imports")
+  end)
 end)

@@ -78,6 +78,19 @@ describe("attributes and items", function()
     assert.equal(7, py.getattr(d, "gone", 7))
   end)
 
+  it("name what is missing, on objects of every kind", function()
+    local math_, torch = py.import "math", py.import "torch"
+    for _, o in ipairs {math_, py.list(), torch, torch.ones(2), py.none, py.eval "type('K', (), {'keys': 1})()"} do
+      local ok, e = pcall(function() return o.no_such_name end)
+      assert.is_false(ok)
+      assert.is_true(py.isinstance(e, py.builtins.AttributeError), tostring(e))
+      assert.matches("no_such_name", tostring(e))
+    end
+    assert.matches("AttributeError", failure(function() return torch.ones(2):no_such_name() end))
+    local raises = py.eval "type('R', (), {'__getattr__': lambda self, name: 1 / 0})()"
+    assert.matches("ZeroDivisionError", failure(function() return raises.x end))
+  end)
+
   it("take slices as Python does", function()
     local np = py.import "numpy"
     local a = np.arange(12):reshape(3, 4)

@@ -17,7 +17,7 @@ local function first_line(message)
   return (tostring(message):gsub("\n.*", ""))
 end
 
----A report collects lines; problems count, notes do not.
+---A report collects lines, and counts problems and notes.
 local Report = {}
 Report.__index = Report
 
@@ -28,7 +28,7 @@ end
 function Report:trouble(kind, text, mend)
   self.write(("%-10s %s: %s\n"):format("", kind, text))
   if mend then self.write(("%-10s mend it: %s\n"):format("", mend)) end
-  if kind == "problem" then self.problems = self.problems + 1 end
+  self[kind .. "s"] = self[kind .. "s"] + 1
 end
 
 local function module_path(name)
@@ -122,7 +122,7 @@ end
 ---@param write? fun(text: string)
 ---@return boolean
 function doctor.run(write)
-  local report = setmetatable({problems = 0, write = write or function(text) io.write(text) end}, Report)
+  local report = setmetatable({problems = 0, notes = 0, write = write or function(text) io.write(text) end}, Report)
   report:line("lua", ("%s, %s"):format(_VERSION, arg and arg[-1] or "embedded"))
   if _VERSION ~= "Lua 5.4" then
     report:trouble("problem", "moontensor needs Lua 5.4", "apt-get install lua5.4")
@@ -137,8 +137,10 @@ function doctor.run(write)
   end
   check_compiler(report)
   if moon then check_devices(report, moon) end
-  if report.problems == 0 then
+  if report.problems + report.notes == 0 then
     report.write "nothing is wrong\n"
+  elseif report.problems == 0 then
+    report.write "nothing that moontensor itself needs is wrong\n"
   else
     report.write(("%d problem%s\n"):format(report.problems, report.problems == 1 and "" or "s"))
   end

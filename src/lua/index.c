@@ -76,9 +76,18 @@ static void take_range(lua_State *L, const moon_tensor *t, int dim, moon_tensor 
     view->strides[at] = count > 1 ? stride * step : stride;
 }
 
+/* {} selects everything, and so would {a = 1} */
+static void refuse_names(lua_State *L, int i) {
+    lua_pushnil(L);
+    if (!lua_next(L, i)) return;
+    lua_pop(L, 1);
+    luaL_error(L, "an index is a sequence, got a table with key '%s'", luaL_tolstring(L, -1, NULL));
+}
+
 /* lay out in draft what the table at index i selects; true if it gave an integer for every dimension */
 static bool take_table(lua_State *L, const moon_tensor *t, int i, moon_draft *draft) {
     lua_Unsigned n = lua_rawlen(L, i);
+    if (n == 0) refuse_names(L, i);
     if (n > (lua_Unsigned)t->ndim) {
         luaL_error(L, "%I indices for a %d-d tensor; a range is a table of its own: x[{{1, 3}}]", (LUAI_UACINT)n, t->ndim);
     }

@@ -34,7 +34,24 @@ static lease *take(PyObject *capsule) {
     return l;
 }
 
+/* The dimensions of what a capsule holds, without consuming it; -1: not readable as one of our structs. */
+static int capsule_ndim(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, v0_name)) {
+        return ((moon_dl_managed *)PyCapsule_GetPointer(capsule, v0_name))->dl_tensor.ndim;
+    }
+    if (!PyCapsule_IsValid(capsule, v1_name)) return -1;
+    moon_dl_versioned *m = (moon_dl_versioned *)PyCapsule_GetPointer(capsule, v1_name);
+    return m->version.major == MOON_DL_MAJOR ? m->dl_tensor.ndim : -1;
+}
+
 int capsule_import(importer *in, PyObject *capsule) {
+    int ndim = capsule_ndim(capsule);
+    if (unlikely(ndim > moon->capacity(in->blank) && ndim <= MOON_MAXDIM)) {
+        Py_INCREF(capsule);
+        in->capsule = capsule;
+        in->need = ndim;
+        return -1;
+    }
     lease *l = take(capsule);
     if (l == NULL) return -1;
     if (l->v0 != NULL) return import_adopt(in, &l->v0->dl_tensor, false, l);

@@ -48,8 +48,9 @@ typedef struct importer {
     bool convert;       /* a copy of the object is as good: NumPy may make one, ... */
     moon_dtype dtype;   /* ... in this dtype; MOON_DTYPE_COUNT: the object's own */
     /* results */
-    int need;       /* the blank has no room for that many dimensions: a failure without a Python error */
-    bool transient; /* what was filled in is a temporary of ours, to be copied from */
+    int need;          /* the blank has no room for that many dimensions: a failure without a Python error */
+    PyObject *capsule; /* with need: what to import again, not consumed yet, for producers may export only once; or NULL */
+    bool transient;    /* what was filled in is a temporary of ours, to be copied from */
 } importer;
 
 /* All import functions: 0, or -1 with a Python error or `need`. On failure nothing is kept. */

@@ -156,7 +156,7 @@ static int import_once(importer *in, PyObject *o, const from_options *opt) {
 /* Pushes a tensor over the memory of the object at arg; *transient: it is a temporary. [raises] */
 static moon_tensor *push_view(lua_State *L, int arg, const from_options *opt, bool *transient) {
     state *S = STATE(L);
-    int capacity = 8;
+    int capacity = 8, kept = 0;
     for (;;) {
         READY(L, S);
         moon_tensor *blank = moon->push_blank(L, capacity);
@@ -176,15 +176,21 @@ static moon_tensor *push_view(lua_State *L, int arg, const from_options *opt, bo
         if (likely(failed == 0)) {
             leave(&c);
             *transient = in.transient;
+            if (unlikely(kept != 0)) lua_remove(L, kept);
             return blank;
         }
         if (in.need == 0) {
             result_error(L, &c);
             return NULL;
         }
-        leave(&c);
         capacity = in.need;
         lua_pop(L, 1);
+        if (in.capsule == NULL) {
+            leave(&c);
+            continue;
+        }
+        result_proxy(L, &c, in.capsule); /* Lua's from here on, whatever is raised */
+        arg = kept = lua_gettop(L);
     }
 }
 

@@ -68,15 +68,19 @@ PyObject *strip_underscore(PyObject *name) {
     return s ? PyUnicode_FromStringAndSize(s, n - 1) : NULL;
 }
 
-/* Lua users write t.key for items: where that is what they missed, say so */
+static bool has_items(PyObject *o) { return PyDict_Check(o) || PyObject_HasAttrString(o, "keys"); }
+
+/* Lua users write t.key for items: where that is what they missed, say so. Looking clears the error: it is put aside first. */
 static void add_item_hint(PyObject *o, PyObject *name) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError) || !(PyDict_Check(o) || PyObject_HasAttrString(o, "keys"))) return;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *hint = PyUnicode_FromFormat("items are read with obj[{\"%U\"}] or obj:get(\"%U\")", name, name);
-    if (hint == NULL || PyObject_SetAttrString(value, "__lua_hint__", hint) < 0) PyErr_Clear();
-    Py_XDECREF(hint);
+    if (has_items(o)) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyObject *hint = PyUnicode_FromFormat("items are read with obj[{\"%U\"}] or obj:get(\"%U\")", name, name);
+        if (hint == NULL || PyObject_SetAttrString(value, "__lua_hint__", hint) < 0) PyErr_Clear();
+        Py_XDECREF(hint);
+    }
     PyErr_Restore(type, value, traceback);
 }
 

@@ -39,6 +39,11 @@ end
 function py.init(options)
   options = options or {}
   if type(options) ~= "table" then error("bad argument #1 to 'init' (table expected, got " .. type(options) .. ")", 2) end
+  for name in pairs(options) do
+    if name ~= "python" and name ~= "callback_timeout" and name ~= "exit" then
+      error(("unknown option '%s' to 'init' (python, callback_timeout or exit expected)"):format(tostring(name)), 2)
+    end
+  end
   if not found then start(options.python)
   elseif options.python and options.python ~= found.python then
     error(("Python is running already: %s (%s); it cannot be changed to %s"):format(found.python or "this process's own", found.how,
