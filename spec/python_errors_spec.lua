@@ -74,6 +74,26 @@ def catch(f):
     catch:clear()
   end)
 
+  it("X19: SystemExit and KeyboardInterrupt are the exceptions themselves, raised from a Lua function in Python", function()
+    for _, name in ipairs {"SystemExit", "KeyboardInterrupt"} do
+      local ok, e = pcall(call, function() py.exec("raise " .. name .. "(3)") end)
+      assert.is_false(ok)
+      assert.is_true(py.isinstance(e, py.builtins[name]))
+      assert.equal(3, e.args[0])
+      e.__traceback__ = nil
+    end
+  end)
+
+  it("RB16: tables and closures passed in a coroutine arrive whole", function()
+    local f
+    coroutine.wrap(function()
+      local up = 40
+      f = py.eval("lambda t, g: (lambda: (t, g(2)))", {})({1, "a"}, function(n) return up + n end)
+    end)()
+    collectgarbage()
+    assert.equal("([1, 'a'], 42)", tostring(f()))
+  end)
+
   it("SystemExit and KeyboardInterrupt end nothing", function()
     assert.matches("SystemExit: 3", tostring(failure(py.exec, "raise SystemExit(3)")))
     assert.matches("KeyboardInterrupt", tostring(failure(py.exec, "raise KeyboardInterrupt")))

@@ -4,8 +4,8 @@ local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 local head = ("package.path = %q package.cpath = %q\n"):format(package.path, package.cpath)
 
 -- what a script prints, and its exit status
-local function child(script)
-  local file = os.tmpname()
+local function child(script, folder)
+  local file = folder and folder .. "/main.lua" or os.tmpname()
   local f = assert(io.open(file, "w"))
   f:write(head, script)
   f:close()
@@ -91,14 +91,35 @@ describe("RB19: exit", function()
     end
   end)
 
-  it("leaves late finalizers inert", function()
-    local out, status = child(alive .. [[
-      local t = torch.ones(3)
-      keep = setmetatable({}, {__gc = function() io.write("late: ", tostring((pcall(function() return t:sum():item() end))), "\n") end})
-    ]])
-    assert.equal(0, status)
-    assert.matches("late: %a+\n", out)
-  end)
+  -- marked before the bridge's own closing object, and so finalized after it: Python's exit work is done by then
+  local late = [[
+    late = setmetatable({}, {__gc = function()
+      io.write("late\n")
+      for _, f in ipairs(uses) do
+        local ok, e = pcall(f)
+        io.write(tostring(ok), " ", (tostring(e):gsub("\n.*", "")), "\n")
+      end
+    end})
+    local moon, py = require "moontensor", require "moontensor.python"
+    local torch = py.import "torch"
+    local t, m, back = torch.ones(3), moon.ones(3), moon.from(torch.ones(3))
+    local f = py.topy(function() return 1 end)
+    py.exec "import atexit; atexit.register(lambda: print('atexit ran'))"
+    uses = {function() return t:sum():item() end, function() return m:to_torch() end, function() return back:sum():item() end,
+            function() return py.eval "1 + 1" end, function() return f() end, function() return tostring(t) end,
+            function() return t.shape end}
+  ]]
+  for _, road in ipairs {{"the end of the script", "", 0}, {"os.exit(7, true)", "os.exit(7, true)", 7},
+    {"an uncaught error", "error 'deliberate'", 1}} do
+    it("RB19: a finalizer after Python's exit work is inert, by " .. road[1], function()
+      local out, status = child(late .. road[2])
+      assert.equal(road[3], status)
+      local report = out:match "late\n(.*)" or "(no late finalizer ran)"
+      assert.equal(7, select(2, report:gsub("false [^\n]+\n", "")), out)
+      assert.matches("false [^\n]*the Lua state is closing", report)
+      assert.is_true(out:find("atexit ran\n", 1, true) < out:find("late\n", 1, true))
+    end)
+  end
 
   it("py.shutdown is the host's where it asked for that", function()
     local out, status = child([[
@@ -128,5 +149,40 @@ describe("X1, RB18: stock Lua", function()
     ]]
     assert.equal("2.0\t2.0\n42\n", out)
     assert.equal(0, status)
+  end)
+
+  it("RB18: a Python module beside the script is found", function()
+    local dir = os.tmpname()
+    os.remove(dir)
+    assert(os.execute("mkdir " .. dir))
+    local f = assert(io.open(dir .. "/besides.py", "w"))
+    f:write "answer = 42\n"
+    f:close()
+    local out, status = child([[print(require "moontensor.python".import "besides".answer)]], dir)
+    os.execute("rm -r " .. dir)
+    assert.equal("42\n", out)
+    assert.equal(0, status)
+  end)
+
+  it("RB18: multiprocessing's spawn runs the venv's Python, not Lua", function()
+    local out, status = child [[
+      local py = require "moontensor.python"
+      local context = py.import "multiprocessing".get_context "spawn"
+      local pool = context:Pool(1)
+      print(tostring(pool:map(py.import "math".factorial, {3, 4})))
+      pool:terminate()
+      pool:join()
+    ]]
+    assert.equal("[6, 24]\n", out)
+    assert.equal(0, status)
+  end)
+
+  it("X2: sys.prefix is a venv's and not its base's", function()
+    local out = child [[
+      local py = require "moontensor.python"
+      local sys, os_ = py.import "sys", py.import "os"
+      print(sys.prefix ~= sys.base_prefix, os_.path.exists(sys.prefix .. "/pyvenv.cfg"))
+    ]]
+    assert.equal("true\ttrue\n", out)
   end)
 end)

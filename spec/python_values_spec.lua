@@ -69,6 +69,25 @@ describe("values to Python", function()
     assert.matches("nested more than %d+ levels deep", failure(py.topy, deep))
   end)
 
+  it("RB12: the deepest table passes, one deeper is refused", function()
+    local function deep(n) local t = {} for _ = 2, n do t = {t} end return t end
+    local max = tonumber(failure(py.topy, deep(5000)):match "nested more than (%d+) levels deep")
+    assert.equal(max, py.eval("lambda l: (lambda s: s.count('['))(repr(l))")(deep(max)))
+    assert.matches("levels deep", failure(py.topy, deep(max + 1)))
+  end)
+
+  it("RB12: cyclic dicts keep their identity", function()
+    local ring = {}
+    ring.self = ring
+    local dict = py.topy(ring)
+    assert.is_true(py.is(dict, dict[{"self"}]))
+    dict:clear()
+    local d = py.eval "(lambda d: (d.update(me=d), d)[1])({})"
+    local t = py.tolua(d)
+    assert.equal(t, t.me)
+    d:clear()
+  end)
+
   it("what has no counterpart is refused, or opaque", function()
     assert.matches("a Lua thread has no Python counterpart; py.opaque", failure(py.topy, coroutine.create(print)))
     assert.matches("a userdata that Python knows nothing of", failure(py.topy, io.stdout))

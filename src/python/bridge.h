@@ -163,7 +163,7 @@ HIDDEN void set_functions(lua_State *L, state *S, const luaL_Reg *functions); /*
 HIDDEN void make_blank(lua_State *L, site *k);                                /* [raises] before the crossing */
 HIDDEN void reserve_burial(lua_State *L, state *S); /* room for one reference more than there are proxies [raises] */
 static inline void ready(lua_State *L, site *k) {   /* [raises] before the crossing */
-    if (unlikely(k->blank == NULL)) make_blank(L, k);
+    if (unlikely(k->blank == NULL || k->S->dead)) make_blank(L, k);
 }
 #define READY(L, S) ready(L, SITE(L))
 

@@ -75,6 +75,7 @@ void push_proxy(lua_State *L, state *S, PyObject *o) {
 }
 
 void make_blank(lua_State *L, site *k) {
+    if (k->S->dead) luaL_error(L, "the Lua state is closing: its way to Python is closed");
     luaL_checkstack(L, 4, NULL);
     k->blank = new_proxy(L, k->S);
     lua_replace(L, lua_upvalueindex(2));

@@ -192,12 +192,19 @@ void drain(state *S, lua_State *L) {
     }
 }
 
+static state *graves; /* GIL */
+
 void state_decref(state *S) {
     if (--S->refs != 0) return;
     free(S->buried);
     free(S->unref);
     free(S->attributes);
-    free(S);
+    S->buried = NULL;
+    S->unref = NULL;
+    S->attributes = NULL;
+    S->room = S->unref_room = 0;
+    S->next = graves; /* finalizers of Lua that run after the sentinel's find it dead, not freed */
+    graves = S;
 }
 
 /* ---- coroutines for callbacks from foreign threads ---- */

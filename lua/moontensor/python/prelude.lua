@@ -49,8 +49,12 @@ def _make_wrapper(names):
 
 
 def _start(script):
+    """As Python does for a script of its own: argv, and modules beside it."""
+    import os
     if not _sys.argv or _sys.argv == [""]:
         _sys.argv = [script or ""]
+        if os.path.isfile(script):
+            _sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
 
 
 def _capture(f):
