@@ -88,7 +88,7 @@ check: setup ## specs and lint: what a contributor runs (minutes)
 test: setup ## everything
 	@scripts/test.sh
 
-specs: all ## busted alone; make specs SPEC=spec/core to narrow it
+specs: all ## busted alone; make specs SPEC=spec/view_spec.lua to narrow it
 	@scripts/env.sh scripts/busted.sh $(SPEC)
 
 lint: ## layering, luacheck, cppcheck, format, docs

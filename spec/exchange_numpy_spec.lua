@@ -264,7 +264,7 @@ describe("NumPy arrays in Lua", function()
     has(failure(torch.sum, x), "closed")
     has(failure(x.to_torch), "bad argument #1")
     has(failure(x.to_torch, 5), "bad argument #1")
-    has(failure(moon.zeros(1).to_torch, moon.zeros(1), {cpy = true}), "cpy")
+    has(failure(moon.zeros(1).to_torch, moon.zeros(1), {cpy = true}), "unknown option 'cpy'; the options are copy")
     local closed = np.zeros(2)
     do local _ <close> = closed end
     has(failure(moon.from, closed), "closed")

@@ -79,6 +79,17 @@ typedef struct from_options {
 
 static const from_options no_options = {.copy = SHARE, .lock = true, .readonly = -1, .dtype = MOON_DTYPE_COUNT};
 
+static int unknown_option(lua_State *L, int table, const char *key, const char *const *names) {
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (const char *const *name = names; *name != NULL; name++) {
+        if (name != names) luaL_addstring(&b, ", ");
+        luaL_addstring(&b, *name);
+    }
+    luaL_pushresult(&b);
+    return luaL_argerror(L, table, lua_pushfstring(L, "unknown option '%s'; the options are %s", key, lua_tostring(L, -1)));
+}
+
 void known_options(lua_State *L, int table, const char *const *names) {
     table = lua_absindex(L, table);
     for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
@@ -86,7 +97,7 @@ void known_options(lua_State *L, int table, const char *const *names) {
         const char *key = lua_tostring(L, -2);
         const char *const *name = names;
         while (*name != NULL && strcmp(*name, key) != 0) name++;
-        if (*name == NULL) luaL_argerror(L, table, lua_pushfstring(L, "unknown option '%s'", key));
+        if (*name == NULL) unknown_option(L, table, key, names);
     }
 }
 
