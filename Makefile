@@ -58,6 +58,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(CFLAGS) $(INCLUDES) -c -o $@ $<
 
+$(BUILD)/bench/%.so: bench/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(LIBFLAG) $(BASE) $(CFLAGS) -I$(LUA_INCDIR) $(PYTHON_INCLUDES:-I%=-isystem %) -o $@ $<
+
 # other flags, other objects
 flags := $(CC) $(BASE) $(CFLAGS)
 $(BUILD)/flags: FORCE

@@ -100,13 +100,32 @@ local sqrt = math_.sqrt
 local function crossings(group, hold, budget)
   local options = {hold = hold}
   row(group, "sqrt(2.0)", budget, function(n) for _ = 1, n do sqrt(2.0) end end, "CPython loop", "sqrt(2.0)", options)
-  row(group, "math.sqrt(2.0)", budget, function(n) for _ = 1, n do math_.sqrt(2.0) end end, "CPython loop",
+  -- a read and a call, so two crossings: for comparison
+  row(group, "math.sqrt(2.0)", nil, function(n) for _ = 1, n do math_.sqrt(2.0) end end, "CPython loop",
     "math.sqrt(2.0)", options)
   row(group, "p.x", budget, function(n) for _ = 1, n do local _ = p.x end end, "CPython loop", "p.x", options)
   row(group, "p:m(i)", budget, function(n) for i = 1, n do p:m(i) end end, "CPython loop", "p.m(i)", options)
 end
 crossings("crossing", false, 4)
 crossings("under hold", true, 2)
+
+-- the least that the C API allows, in a module that does nothing else: what a budget under hold can ask for
+local found, floor = pcall(function() return py.hold(require, "floor") end)
+if found then
+  local bare = {x = floor(py.id(p), "x"), m = floor(py.id(p), "m"), sqrt = floor(py.id(sqrt), "call")}
+  local function pair(name, ours, least, statement)
+    row("floor", name, nil, least, "CPython loop", statement, {hold = true})
+    local timed = lua_timer(least, true)
+    row("above floor", name, 1.75, ours, "bench/floor.c", timed, {hold = true})
+  end
+  pair("sqrt(2.0)", function(n) for _ = 1, n do sqrt(2.0) end end, function(n) for _ = 1, n do bare.sqrt(2.0) end end,
+    "sqrt(2.0)")
+  pair("p.x", function(n) for _ = 1, n do local _ = p.x end end, function(n) for _ = 1, n do local _ = bare.x.x end end,
+    "p.x")
+  pair("p:m(i)", function(n) for i = 1, n do p:m(i) end end, function(n) for i = 1, n do bare.m:m(i) end end, "p.m(i)")
+else
+  print("no rows of the floor: " .. tostring(floor))
+end
 
 row("crossing", "t:add(1), 12 floats", 1.15, function(n) for _ = 1, n do local _ = t:add(1) end end, "CPython loop",
   "t.add(1)", {n = 500})

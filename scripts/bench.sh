@@ -11,4 +11,8 @@ case ${MOONTENSOR_PYTHON:-} in
         echo "bench: lupa is not to be had; its rows stay empty" >&2
     ;;
 esac
+build=$PWD/${BUILD:-build}/bench
+mkdir -p "$build"
+make --no-print-directory -s "${BUILD:-build}/bench/floor.so" || rm -f "$build/floor.so"
+export LUA_CPATH_5_4="$build/?.so;$LUA_CPATH_5_4"
 exec "${LUA:-lua5.4}" bench/run.lua "$@"

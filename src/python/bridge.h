@@ -44,6 +44,7 @@ typedef struct thread {
     bool gil;                       /* it holds the GIL, as far as crossings and callbacks of ours go */
     bool foreign;                   /* it had a Python thread state before it met us: it may hold the GIL without our knowing */
     int hold;                       /* depth of py.hold */
+    unsigned held;                  /* crossings made under it */
     cross *top;                     /* innermost crossing */
     PyThread_type_lock wake;        /* what it waits on for a Lua state */
     char traceback[TRACEBACK_SIZE]; /* of the last Lua error in a callback */
@@ -66,9 +67,12 @@ struct state {
     size_t nburied, room, proxies;
     int *unref; /* GIL: registry slots of Lua values that Python let go */
     size_t nunref, unref_room;
-    double callback_timeout;      /* seconds a foreign thread waits for the state */
-    struct attribute *attributes; /* holder: see method.c */
-    state *next;                  /* GIL: all live states */
+    double callback_timeout;        /* seconds a foreign thread waits for the state */
+    struct attribute *attributes;   /* holder: see method.c */
+    PyObject *type_died;            /* the callback of their weak references */
+    struct proxy *indexed, *called; /* holder: the last ones that were, known to be proxies; their finalizer clears this */
+    struct method *fetched;         /* holder: the method value fetched last; likewise */
+    state *next;                    /* GIL: all live states */
 };
 
 struct cross {
@@ -85,7 +89,6 @@ HIDDEN thread *new_thread(void);
 HIDDEN void thread_needs_state(thread *t); /* GIL not held: gives the thread its permanent Python thread state */
 HIDDEN bool holds_gil(thread *t);
 HIDDEN void between_crossings(cross *c); /* the rare work of enter(): drains, bumps, drops */
-HIDDEN void breathe(void);
 HIDDEN void unpark_slow(cross *c);
 HIDDEN void drain(state *S, lua_State *L);
 /* torch's version counters to bump, references to drop: what was written, or let go, without the GIL (exchange) */
@@ -115,23 +118,32 @@ static inline void enter(lua_State *L, state *S, cross *c) {
     }
 }
 
+/* Under py.hold nobody else would ever get the GIL: every 256th crossing honours a pending request for it. */
 static inline void leave(cross *c) {
     thread *t = c->thread;
     t->top = c->prev;
     t->gil = c->gil_before;
     if (c->took) PyEval_SaveThread();
-    else if (unlikely(t->hold != 0)) breathe();
+    else if (t->hold != 0 && unlikely((++t->held & 255) == 0)) PyEval_RestoreThread(PyEval_SaveThread());
 }
 
 /* 1: S is ours; 0: timed out; -1: closed. GIL held on entry and exit. timeout < 0: none */
-HIDDEN int acquire_state(state *S, thread *t, double timeout);
+HIDDEN int wait_for_state(state *S, thread *t, double timeout);
+static inline int acquire_state(state *S, thread *t, double timeout) {
+    if (unlikely(S->dead)) return -1;
+    if (unlikely(S->holder != NULL)) return wait_for_state(S, t, timeout);
+    S->holder = t;
+    return 1;
+}
 HIDDEN void close_waiters(state *S); /* GIL: S is dead; tells those who wait for it */
 HIDDEN void hand_over(state *S);     /* GIL: S, ours till now, goes to the first who waits for it */
 
-static inline void park(cross *c) {
-    if (likely(c->S->head == NULL)) c->S->holder = NULL;
-    else hand_over(c->S);
+static inline void lend(state *S) {
+    if (likely(S->head == NULL)) S->holder = NULL;
+    else hand_over(S);
 }
+
+static inline void park(cross *c) { lend(c->S); }
 
 static inline void unpark(cross *c) {
     if (likely(c->S->holder == NULL && !c->S->dead)) c->S->holder = c->thread;
@@ -219,8 +231,7 @@ HIDDEN PyObject *check_proxy(lua_State *L, int arg); /* borrowed; a closed or wr
 /* Lua to Python: a new reference, or NULL with a Python error set. Never raises a Lua error. Tables and functions are
    converted in a protected call. */
 HIDDEN PyObject *other_to_python(lua_State *L, state *S, int i, int type);
-static inline PyObject *to_python(lua_State *L, state *S, int i) {
-    int type = lua_type(L, i);
+static inline PyObject *typed_to_python(lua_State *L, state *S, int i, int type) {
     if (type == LUA_TNUMBER) {
         return lua_isinteger(L, i) ? PyLong_FromLongLong(lua_tointeger(L, i)) : PyFloat_FromDouble(lua_tonumber(L, i));
     }
@@ -233,6 +244,7 @@ static inline PyObject *to_python(lua_State *L, state *S, int i) {
     }
     return other_to_python(L, S, i, type);
 }
+static inline PyObject *to_python(lua_State *L, state *S, int i) { return typed_to_python(L, S, i, lua_type(L, i)); }
 /* Python to Lua, inside a protected call only: pushes one value; o is borrowed [raises] */
 HIDDEN void push_python(lua_State *L, state *S, PyObject *o);
 HIDDEN void push_proxy(lua_State *L, state *S, PyObject *o); /* always a proxy; o is borrowed [raises] */
@@ -270,11 +282,11 @@ HIDDEN PyObject *conversion_error(const char *format, ...);
 HIDDEN PyObject *key_to_python(lua_State *L, state *S, int i);
 HIDDEN PyObject *text_of(PyObject *o); /* what tostring shows: new reference or Python error */
 struct attribute;
-HIDDEN PyObject *strip_underscore(PyObject *name);                    /* new reference */
-HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a);   /* with hints on failure; lent */
-HIDDEN PyObject *get_missing(PyObject *o, const struct attribute *a); /* its second half */
-HIDDEN int index_item(lua_State *L, state *S, PyObject *o);           /* o[key at 2]: ends as result() does */
-HIDDEN void open_proxies(lua_State *L, state *S);                     /* [raises] */
+HIDDEN PyObject *strip_underscore(PyObject *name);                       /* new reference */
+HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a);      /* with hints on failure; lent */
+HIDDEN PyObject *get_missing(PyObject *o, PyObject *name, bool keyword); /* its second half */
+HIDDEN int index_item(lua_State *L, state *S, PyObject *o);              /* o[key at 2]: ends as result() does */
+HIDDEN void open_proxies(lua_State *L, state *S);                        /* [raises] */
 
 /* ---- calls (call.c): arguments from index first to the top; end the crossing as result() does ---- */
 HIDDEN int call_python(lua_State *L, cross *c, PyObject *callee, int first); /* takes callee */
@@ -285,9 +297,9 @@ HIDDEN int call_method(lua_State *L, state *S, PyObject *name,
 
 /* What is known of an attribute name on a type. Its Lua string is anchored, so the address is the name. */
 typedef struct attribute {
-    PyTypeObject *type;  /* borrowed: a class must be free to die */
-    PyObject *weak;      /* tells whether it did, and another stands at its address; one reference */
-    const char *address; /* of the Lua string */
+    PyTypeObject *type;  /* borrowed: a class must be free to die; NULL once it did */
+    PyObject *weak;      /* tells when; one reference */
+    const void *address; /* of the Lua string */
     PyObject *name;      /* interned, lives as long as the process */
     bool keyword;        /* a Lua keyword and an underscore: `end_` */
     bool method;         /* a method that the type itself has */

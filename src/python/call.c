@@ -82,18 +82,22 @@ static bool add_keywords(lua_State *L, state *S, arguments *a, int t) {
     return true;
 }
 
-/* Into a, which is empty: arguments from index first to the top. A C function has stack slots to spare, for scalars. */
-static bool collect(lua_State *L, state *S, arguments *a, int first) {
-    int top = lua_gettop(L);
-    bool keywords = top >= first && lua_type(L, top) == LUA_TTABLE && is_kw(L, top);
-    for (int i = first; i <= top - keywords; i++) {
-        if (!add(a, to_python(L, S, i))) return false;
-    }
-    if (!keywords) return true;
+static bool collect_keywords(lua_State *L, state *S, arguments *a, int top) {
     if (!lua_checkstack(L, 8)) return PyErr_NoMemory() != NULL;
     bool ok = add_keywords(L, S, a, top);
     lua_settop(L, top);
     return ok;
+}
+
+/* Into a, which is empty: arguments from index first to the top. A C function has stack slots to spare, for scalars. */
+static bool collect(lua_State *L, state *S, arguments *a, int first) {
+    int top = lua_gettop(L);
+    for (int i = first; i <= top; i++) {
+        int type = lua_type(L, i);
+        if (unlikely(type == LUA_TTABLE && i == top && is_kw(L, top))) return collect_keywords(L, S, a, top);
+        if (!add(a, typed_to_python(L, S, i, type))) return false;
+    }
+    return true;
 }
 
 /* ---- hints ---- */

@@ -58,21 +58,13 @@ static int call_body(lua_State *L) { /* call * */
     return 0;
 }
 
-static bool all_scalars(PyObject *const *args, Py_ssize_t n) {
-    if (n > MAX_FAST_ARGS) return false;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyTypeObject *type = Py_TYPE(args[i]);
-        if (type != &PyFloat_Type && type != &PyLong_Type && type != &PyBool_Type && args[i] != Py_None) return false;
-    }
-    return true;
-}
-
-/* Scalars need no allocation in Lua, so only the call itself is protected. */
+/* Scalars need no allocation in Lua, so only the call itself is protected. -1: some argument is no scalar, nothing is done. */
 static int call_scalars(lua_State *L, call *k, int base) {
+    if (k->n > MAX_FAST_ARGS) return -1;
     lua_pushcfunction(L, note_traceback);
     lua_rawgeti(L, LUA_REGISTRYINDEX, k->function->ref);
     for (Py_ssize_t i = 0; i < k->n; i++) {
-        if (!push_scalar(L, k->args[i])) { /* an int beyond 64 bits */
+        if (unlikely(!push_scalar(L, k->args[i]))) {
             lua_settop(L, base);
             return -1;
         }
@@ -80,7 +72,7 @@ static int call_scalars(lua_State *L, call *k, int base) {
     gil_drop(k);
     int status = lua_pcall(L, (int)k->n, LUA_MULTRET, base + 1);
     gil_back(k);
-    if (status == LUA_OK) k->value = results_to_python(L, k->function->S, base + 2);
+    if (likely(status == LUA_OK)) k->value = results_to_python(L, k->function->S, base + 2);
     return status;
 }
 
@@ -96,8 +88,7 @@ static PyObject *call_on(lua_State *L, call *k) {
     state *S = k->function->S;
     if (S->nburied != 0 || S->nunref != 0) drain(S, L);
     if (!lua_checkstack(L, MAX_FAST_ARGS + 8)) return PyErr_NoMemory();
-    int base = lua_gettop(L), status = -1;
-    if (all_scalars(k->args, k->n)) status = call_scalars(L, k, base);
+    int base = lua_gettop(L), status = call_scalars(L, k, base);
     if (status < 0) {
         lua_pushcfunction(L, note_traceback);
         lua_pushcfunction(L, call_body);
@@ -130,8 +121,8 @@ static PyObject *call_lua(PyObject *self, PyObject *const *args, size_t nargsf, 
     lua_State *L = current_stack(t, S);
     if (unlikely(S->dead || (S->closing && L == NULL))) return refuse(S);
     PyThreadState *ts = t->ts;
-    bool gil = t->gil, ours = S->holder == t; /* ours: recursion from a spot that was not parked */
-    t->ts = PyThreadState_Get();
+    bool gil = t->gil, ours = S->holder == t;                  /* ours: recursion from a spot that was not parked */
+    if (unlikely(t->top == NULL)) t->ts = PyThreadState_Get(); /* else the one that its crossing entered with */
     t->gil = true;
     if (ts == NULL) t->foreign = true;
     PyObject *value = NULL;
@@ -163,7 +154,7 @@ static PyObject *call_lua(PyObject *self, PyObject *const *args, size_t nargsf, 
         refuse(S);
     }
     if (borrowed) S->borrowers--;
-    if (!ours) hand_over(S);
+    if (!ours) lend(S);
     t->ts = ts;
     t->gil = gil;
     return value;

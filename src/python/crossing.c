@@ -37,6 +37,8 @@ static int proxy_gc(lua_State *L) {
     state *S = STATE(L);
     proxy *p = to_proxy(L, 1);
     if (p == NULL) return 0;
+    if (S->indexed == p) S->indexed = NULL;
+    if (S->called == p) S->called = NULL;
     if (p->waiting != NULL) method_outlives_proxy(S, p);
     if (p->o != NULL) {
         bury(S, p->o);
@@ -82,7 +84,7 @@ void make_blank(lua_State *L, site *k) {
 }
 
 void new_proxy_metatable(lua_State *L, state *S) {
-    lua_createtable(L, 0, 40);
+    lua_createtable(L, 0, 128); /* sparse: few collisions on the way to __index and __call */
     lua_pushliteral(L, "python object");
     lua_setfield(L, -2, "__name");
     push_function(L, S, proxy_gc);

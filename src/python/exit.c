@@ -76,7 +76,7 @@ static void shut_down_from(state *S) {
         t->gil = true;
     }
     bool lent = S != NULL && S->holder == t;
-    if (lent) hand_over(S);
+    if (lent) lend(S);
     exit_work();
     if (lent) acquire_state(S, t, -1);
     is_shut = true;
@@ -91,7 +91,7 @@ void shut_down(state *S) { shut_down_from(S); }
 
 static void wait_for_borrowers(state *S, thread *t) {
     for (int ms = 0; S->borrowers != 0 && ms < (int)(1000 * S->callback_timeout); ms++) {
-        hand_over(S);
+        lend(S);
         PyThreadState *ts = PyEval_SaveThread();
         nanosleep(&(struct timespec){0, 1000000}, NULL);
         PyEval_RestoreThread(ts);

@@ -41,7 +41,7 @@ static bool is_keyword(const char *s, size_t n) {
     return false;
 }
 
-static inline attribute *slot_of(state *S, PyTypeObject *type, const char *address) {
+static inline attribute *slot_of(state *S, PyTypeObject *type, const void *address) {
     uintptr_t h = ((uintptr_t)type >> 4) ^ ((uintptr_t)address >> 3) * 31u;
     return &S->attributes[(h ^ (h >> 9)) & (ENTRIES - 1)];
 }
@@ -55,38 +55,59 @@ static bool make_name(attribute *a, const char *s, size_t n) {
     return true;
 }
 
+/* Called by a weak reference, whose type is dying. Lua may be looking at the entry without the GIL, on behalf of another type:
+   hence the atomics, without order. */
+static PyObject *type_died(PyObject *state_address, PyObject *weak) {
+    state *S = (state *)PyLong_AsVoidPtr(state_address);
+    for (int i = 0; i < ENTRIES && S->attributes != NULL; i++) {
+        attribute *a = &S->attributes[i];
+        if (a->weak == weak) __atomic_store_n(&a->type, NULL, __ATOMIC_RELAXED);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watch_type(state *S, PyTypeObject *type) {
+    static PyMethodDef definition = {"type_died", type_died, METH_O, NULL};
+    if (S->type_died == NULL) {
+        PyObject *address = PyLong_FromVoidPtr(S); /* S is never freed */
+        S->type_died = address ? PyCFunction_NewEx(&definition, address, NULL) : NULL;
+        Py_XDECREF(address);
+    }
+    return S->type_died ? PyWeakref_NewRef((PyObject *)type, S->type_died) : NULL;
+}
+
 static attribute *new_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own) {
     size_t n;
     const char *s = lua_tolstring(L, i, &n);
-    attribute fresh = {.type = type, .address = s};
+    attribute fresh = {.type = type, .address = lua_topointer(L, i)};
     if (!make_name(&fresh, s, n)) return NULL;
     if (n > NAME_MAX_ || !lua_checkstack(L, 2)) {
         *own = fresh;
         return own;
     }
-    fresh.weak = PyWeakref_NewRef((PyObject *)type, NULL);
+    fresh.weak = watch_type(S, type);
     if (fresh.weak == NULL) {
         Py_DECREF(fresh.name);
         return NULL;
     }
-    attribute *a = slot_of(S, type, s);
+    attribute *a = slot_of(S, type, fresh.address);
     PyObject *old = a->weak;
     *a = fresh;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &anchors);
     lua_pushvalue(L, i);
     lua_rawseti(L, -2, a - S->attributes + 1); /* an array part: no allocation */
     lua_pop(L, 1);
-    Py_XDECREF(old); /* a weak reference without a callback: runs no code */
+    Py_XDECREF(old); /* a weak reference: runs no code */
     return a;
 }
 
 /* is entry a about the attribute with the string at `address`, of this very type? */
-static inline bool is_about(const attribute *a, PyTypeObject *type, const char *address) {
-    return a->type == type && a->address == address && PyWeakref_GetObject(a->weak) == (PyObject *)type;
+static inline bool is_about(const attribute *a, PyTypeObject *type, const void *address) {
+    return __atomic_load_n(&a->type, __ATOMIC_RELAXED) == type && a->address == address;
 }
 
 attribute *find_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own) {
-    const char *s = lua_tolstring(L, i, NULL);
+    const void *s = lua_topointer(L, i);
     attribute *a = slot_of(S, type, s);
     return likely(is_about(a, type, s)) ? a : new_attribute(L, S, type, i, own);
 }
@@ -128,8 +149,11 @@ void method_outlives_proxy(state *S, proxy *p) {
 
 static int method_gc(lua_State *L) {
     method *m = to_method(L, 1);
-    if (m != NULL) let_go(STATE(L), m);
-    if (m != NULL) m->magic = NULL;
+    if (m == NULL) return 0;
+    state *S = STATE(L);
+    let_go(S, m);
+    if (S->fetched == m) S->fetched = NULL;
+    m->magic = NULL;
     return 0;
 }
 
@@ -177,6 +201,7 @@ static int push_method(lua_State *L, state *S, attribute *a, proxy *p) {
     m->self = p->o;
     m->from = p;
     m->waiting = true;
+    S->fetched = m;
     p->waiting = m;
     return 1;
 }
@@ -254,57 +279,72 @@ static int index_module(lua_State *L, cross *c, attribute *a, PyObject *value) {
     return n;
 }
 
+/* The value is no scalar: a method of the type, an object, or NULL and a Python error. a is the entry of the name, or NULL for a
+   name without one. Takes the references. */
+static __attribute__((noinline)) int index_object(lua_State *L, cross *c, attribute *a, proxy *p, PyObject *o, PyObject *name,
+                                                  PyObject *value) {
+    PyTypeObject *type = Py_TYPE(o);
+    bool known = value != NULL && a != NULL && a->type == type && a->name == name; /* it may be another's by now */
+    bool fetched = false;
+    if (known) {
+        if (unlikely(a->keyword)) take_real_name(o, a, value);
+        fetched = !a->keyword && from_type(o, a->name, value);
+    }
+    if (a == NULL) Py_DECREF(name);
+    Py_DECREF(o);
+    if (fetched) {
+        a->method = true;
+        Py_DECREF(value);
+        leave(c);
+        return push_method(L, c->S, a, p);
+    }
+    if (known && type == &PyModule_Type) return index_module(L, c, a, value);
+    return result_object(L, c, value);
+}
+
+static int index_attribute(lua_State *L, state *S, attribute *a, proxy *p) {
+    cross c;
+    enter(L, S, &c);
+    PyObject *o = p->o;
+    attribute own;
+    if (unlikely(a == NULL)) a = find_attribute(L, S, Py_TYPE(o), 2, &own);
+    if (unlikely(a == NULL)) return result_error(L, &c);
+    PyObject *name = a->name; /* lives for ever, unless it is own's */
+    bool keyword = a->keyword;
+    if (unlikely(a == &own)) a = NULL;
+    Py_INCREF(o);
+    park(&c);
+    PyObject *value = PyObject_GetAttr(o, name);
+    if (unlikely(value == NULL)) value = get_missing(o, name, keyword);
+    unpark(&c);
+    if (value == NULL || a == NULL || !push_scalar(L, value)) return index_object(L, &c, a, p, o, name, value);
+    Py_DECREF(value);
+    Py_DECREF(o);
+    leave(&c);
+    return 1;
+}
+
 int proxy_index(lua_State *L) {
     site *k = SITE(L);
     state *S = k->S;
-    proxy *p = to_proxy(L, 1);
-    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
-    PyObject *o = p->o;
-    if (unlikely(o == NULL)) return luaL_error(L, "python object is closed");
-    PyTypeObject *type = Py_TYPE(o);
-    bool text = lua_type(L, 2) == LUA_TSTRING;
-    attribute own, *a = NULL;
-    if (text) {
-        const char *s = lua_tolstring(L, 2, NULL);
-        a = slot_of(S, type, s);
-        if (!is_about(a, type, s)) a = NULL;
-        else if (a->method) return push_method(L, S, a, p);
+    proxy *p = (proxy *)lua_touserdata(L, 1);
+    if (unlikely(p == NULL || p != S->indexed)) {
+        p = to_proxy(L, 1);
+        if (p == NULL) return luaL_typeerror(L, 1, "python object");
+        S->indexed = p;
+    }
+    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
+    PyTypeObject *type = Py_TYPE(p->o);
+    const void *address = lua_topointer(L, 2); /* of a string, if it is one that an entry knows: each anchors its own */
+    attribute *a = slot_of(S, type, address);
+    if (likely(is_about(a, type, address))) {
+        if (a->method) return push_method(L, S, a, p);
+    } else {
+        a = NULL;
     }
     ready(L, k);
-    if (!text) return index_item(L, S, o);
-    cross c;
-    enter(L, S, &c);
-    if (unlikely(a == NULL)) a = find_attribute(L, S, type, 2, &own);
-    if (unlikely(a == NULL)) return result_error(L, &c);
-    attribute seen = *a; /* the entry may be another's when Python comes back */
-    PyObject *value = NULL;
-    Py_INCREF(o);
-    park(&c);
-    value = PyObject_GetAttr(o, seen.name);
-    if (unlikely(value == NULL)) value = get_missing(o, &seen);
-    unpark(&c);
-    if (value != NULL && push_scalar(L, value)) {
-        Py_DECREF(value);
-        forget_own_name(a, &own);
-        Py_DECREF(o);
-        leave(&c);
-        return 1;
-    }
-    bool known = a != &own && a->type == type && a->name == seen.name;
-    if (value != NULL && known) {
-        if (unlikely(seen.keyword)) take_real_name(o, a, value);
-        if (unlikely(from_type(o, a->name, value)) && !a->keyword) {
-            a->method = true;
-            Py_DECREF(value);
-            Py_DECREF(o);
-            leave(&c);
-            return push_method(L, S, a, p);
-        }
-    }
-    forget_own_name(a, &own);
-    Py_DECREF(o);
-    if (type == &PyModule_Type && known && value != NULL) return index_module(L, &c, a, value);
-    return result_object(L, &c, value);
+    if (unlikely(a == NULL) && lua_type(L, 2) != LUA_TSTRING) return index_item(L, S, p->o);
+    return index_attribute(L, S, a, p);
 }
 
 /* ---- using a method value ---- */
@@ -344,10 +384,15 @@ static int call_without_receiver(lua_State *L, state *S, method *m) {
 static int method_call(lua_State *L) {
     site *k = SITE(L);
     state *S = k->S;
-    method *m = to_method(L, 1);
-    if (unlikely(m == NULL)) return luaL_typeerror(L, 1, "python method");
+    method *m = (method *)lua_touserdata(L, 1);
+    if (unlikely(m == NULL || m != S->fetched)) {
+        m = to_method(L, 1);
+        if (m == NULL) return luaL_typeerror(L, 1, "python method");
+    }
     ready(L, k);
-    proxy *p = to_proxy(L, 2);
+    proxy *p = m->from;
+    bool same = p != NULL && lua_touserdata(L, 2) == (void *)p;
+    if (!same) p = to_proxy(L, 2);
     if (likely(p != NULL && p->o == m->self && p->o != NULL)) {
         if (likely(m->waiting)) let_go(S, m);
     } else if (m->waiting || p == NULL || p->o == NULL || Py_TYPE(p->o) != m->type) {
@@ -384,7 +429,7 @@ static int method_index(lua_State *L) {
 void open_methods(lua_State *L, state *S) {
     static const luaL_Reg metamethods[] = {
         {"__call", method_call}, {"__index", method_index}, {"__tostring", method_tostring}, {"__gc", method_gc}, {NULL, NULL}};
-    lua_createtable(L, 0, 5);
+    lua_createtable(L, 0, 32);
     set_functions(L, S, metamethods);
     lua_pushliteral(L, "python method");
     lua_setfield(L, -2, "__name");
@@ -409,6 +454,7 @@ void close_methods(state *S) {
     for (int i = 0; i < ENTRIES && S->attributes != NULL; i++) Py_XDECREF(S->attributes[i].weak);
     free(S->attributes);
     S->attributes = NULL;
+    Py_CLEAR(S->type_died);
 }
 
 int init_methods(void) {

@@ -84,22 +84,22 @@ static void add_item_hint(PyObject *o, PyObject *name) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* reading attribute a of o failed: `end_` may be Python's `end`, and a hint may help */
-PyObject *get_missing(PyObject *o, const attribute *a) {
-    if (a->keyword && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+/* reading an attribute of o failed: `end_` may be Python's `end`, and a hint may help */
+PyObject *get_missing(PyObject *o, PyObject *name, bool keyword) {
+    if (keyword && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
-        PyObject *plain = strip_underscore(a->name);
+        PyObject *plain = strip_underscore(name);
         PyObject *value = plain ? PyObject_GetAttr(o, plain) : NULL;
         Py_XDECREF(plain);
         if (value != NULL) return value;
     }
-    add_item_hint(o, a->name);
+    add_item_hint(o, name);
     return NULL;
 }
 
 PyObject *get_named(PyObject *o, const attribute *a) {
     PyObject *value = PyObject_GetAttr(o, a->name);
-    return value != NULL ? value : get_missing(o, a);
+    return value != NULL ? value : get_missing(o, a->name, a->keyword);
 }
 
 int index_item(lua_State *L, state *S, PyObject *o) {
@@ -151,8 +151,12 @@ static int proxy_newindex(lua_State *L) {
 static int proxy_call(lua_State *L) {
     site *k = SITE(L);
     state *S = k->S;
-    proxy *p = to_proxy(L, 1);
-    if (unlikely(p == NULL)) return luaL_typeerror(L, 1, "python object");
+    proxy *p = (proxy *)lua_touserdata(L, 1);
+    if (unlikely(p == NULL || p != S->called)) {
+        p = to_proxy(L, 1);
+        if (p == NULL) return luaL_typeerror(L, 1, "python object");
+        S->called = p;
+    }
     if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
     ready(L, k);
     cross c;

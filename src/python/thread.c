@@ -53,10 +53,6 @@ void thread_needs_state(thread *t) {
 
 void hand_over(state *S) {
     waiter *w = S->head;
-    if (w == NULL) {
-        S->holder = NULL;
-        return;
-    }
     S->head = w->next;
     if (S->head == NULL) S->tail = NULL;
     S->holder = w->thread;
@@ -91,7 +87,7 @@ static void unlink_waiter(state *S, waiter *w) {
     if (S->tail == w) S->tail = last;
 }
 
-static int wait_for_state(state *S, thread *t, double timeout) {
+int wait_for_state(state *S, thread *t, double timeout) {
     if (t->wake == NULL) {
         t->wake = PyThread_allocate_lock();
         if (t->wake == NULL) return 0;
@@ -119,15 +115,6 @@ static int wait_for_state(state *S, thread *t, double timeout) {
     }
 }
 
-int acquire_state(state *S, thread *t, double timeout) {
-    if (S->dead) return -1;
-    if (likely(S->holder == NULL)) {
-        S->holder = t;
-        return 1;
-    }
-    return wait_for_state(S, t, timeout);
-}
-
 /* The Lua state died while this thread was inside Python below it: there is nothing to return to. */
 static void hang(void) {
     PyEval_SaveThread();
@@ -153,12 +140,6 @@ bool holds_gil(thread *t) {
     PyGILState_STATE was = PyGILState_Ensure();
     PyGILState_Release(was);
     return was == PyGILState_LOCKED;
-}
-
-/* Under py.hold nobody else would ever get the GIL: every 256th crossing honours a pending request for it. */
-void breathe(void) {
-    static __thread unsigned count __attribute__((tls_model("initial-exec")));
-    if ((++count & 255) == 0) PyEval_RestoreThread(PyEval_SaveThread());
 }
 
 /* ---- what finalizers leave behind ---- */
