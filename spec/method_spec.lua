@@ -55,6 +55,32 @@ describe("obj:method()", function()
     assert.is_nil(ref())
   end)
 
+  it("looks afresh at a class that stands where a dead one stood", function()
+    local gc = py.import "gc"
+    local seen, again = {}, 0
+    for i = 1, 60 do
+      local kind = i % 3 -- the same name: a method, an attribute, a static method
+      local body = ({[0] = "def value(self): return 'method'", "value = 'attribute'",
+        "@staticmethod\n  def value(): return 'static'"})[kind]
+      local scope = py.dict {}
+      py.exec("class K:\n  " .. body, scope)
+      local K = scope[{"K"}]
+      again = again + (seen[py.id(K)] and 1 or 0)
+      seen[py.id(K)] = true
+      local o <close> = K()
+      if kind == 0 then assert.equal("method", o:value())
+      elseif kind == 1 then assert.equal("attribute", o.value)
+      else assert.equal("static", o.value()) end
+      scope:clear()
+      scope, K = nil, nil
+      collectgarbage()
+      collectgarbage()
+      gc.collect()
+      gc.collect()
+    end
+    assert.is_true(again > 0, "no address came back")
+  end)
+
   it("holds with a collection at every step", function()
     local apply = py.eval "lambda f, *a: f(*a)"
     local function work()
