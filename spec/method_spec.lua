@@ -62,17 +62,18 @@ describe("obj:method()", function()
       local kind = i % 3 -- the same name: a method, an attribute, a static method
       local body = ({[0] = "def value(self): return 'method'", "value = 'attribute'",
         "@staticmethod\n  def value(): return 'static'"})[kind]
-      local scope = py.dict {}
-      py.exec("class K:\n  " .. body, scope)
-      local K = scope[{"K"}]
-      again = again + (seen[py.id(K)] and 1 or 0)
-      seen[py.id(K)] = true
-      local o <close> = K()
-      if kind == 0 then assert.equal("method", o:value())
-      elseif kind == 1 then assert.equal("attribute", o.value)
-      else assert.equal("static", o.value()) end
-      scope:clear()
-      scope, K = nil, nil
+      do
+        local scope = py.dict {}
+        py.exec("class K:\n  " .. body, scope)
+        local K = scope[{"K"}]
+        again = again + (seen[py.id(K)] and 1 or 0)
+        seen[py.id(K)] = true
+        local o <close> = K()
+        if kind == 0 then assert.equal("method", o:value())
+        elseif kind == 1 then assert.equal("attribute", o.value)
+        else assert.equal("static", o.value()) end
+        scope:clear()
+      end
       collectgarbage()
       collectgarbage()
       gc.collect()

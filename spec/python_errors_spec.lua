@@ -26,6 +26,27 @@ describe("errors", function()
     assert.equal(3, py.builtins.int "3")
   end)
 
+  it("blames the caller's line, not that of our own Lua functions", function()
+    local here = "^[^\n]*python_errors_spec%.lua:%d+: "
+    local function text(f) return tostring(failure(f)) end
+    assert.matches(here .. "a table with holes is no list", text(function() local _ = py.list {1, nil, 3} end))
+    assert.matches(here .. "a Lua string of 1 bytes is not UTF%-8", text(function() local _ = py.str "\xff" end))
+    assert.matches(here .. "TypeError: 'int' object is no context manager: it lacks __enter__ and __exit__\n",
+      text(function() local _ = py.with(5, print) end))
+    assert.matches(here .. "AttributeError: 'list' object has no attribute 'end_'\n",
+      text(function() local _ = py.list {}.end_ end))
+  end)
+
+  it("hints at py.kw where a table of options was passed, and at '.' where a module was", function()
+    local sum = py.import "math".fsum
+    local text = tostring(failure(function() return sum({1.0}, {start = 2}) end))
+    assert.matches("TypeError: ", text)
+    assert.matches("\nhint: a table is a dict argument; keyword arguments are py%.kw{name = value}\n", text)
+    local module = setmetatable({}, {__index = py.import "math"}) -- as moontensor.torch
+    text = tostring(failure(function() return module:sqrt(2.0) end))
+    assert.matches("\nhint: functions of a module or class are called with '%.', not ':'\n", text)
+  end)
+
   it("shows Python's traceback, causes, and no terminal codes", function()
     local e = failure(py.exec, "def f():\n  try: 1/0\n  except Exception as e: raise KeyError('\\x1b[31mred\\x1b[0m') from e\nf()")
     local text = tostring(e)

@@ -35,6 +35,23 @@ describe("start", function()
     assert.matches("false\tbad argument #1 to 'init' %(table expected, got number%)\n", out)
   end)
 
+  it("names the verb and the caller's line when a verb of sharing is the first use", function()
+    local out = child(head .. [[
+      local moon = require "moontensor"
+      print(pcall(function() local _ = moon.ones(2):to_torch{cpoy = true} end))
+      print(pcall(function() local _ = moon.ones(2):expand(2, 2):to_torch() end))]])
+    assert.matches("false\t%(command line%):%d+: bad argument #1 to 'to_torch' %(unknown option 'cpoy'; the options are copy%)\n", out)
+    assert.matches("%(command line%):%d+: [^\n]+\nstatus 0\n$", out)
+  end)
+
+  it("the command of a checkout finds its modules without any path set", function()
+    local pipe = io.popen("cd / && env -u LUA_PATH -u LUA_CPATH -u LUA_PATH_5_4 -u LUA_CPATH_5_4 lua5.4 '" ..
+      os.getenv "PWD" .. "/bin/moontensor' -e 'print(moon.ones(2):sum():item())' 2>&1")
+    local out = pipe:read "a"
+    pipe:close()
+    assert.equal("2.0\n", out)
+  end)
+
   it("X2: a failure lists what was tried and the way out, and may be tried again", function()
     local out = child(head .. [[
       print(pcall(py.init, {python = "/no/such/python"}))

@@ -1,4 +1,5 @@
 /* moon.from and the verbs of sharing: what needs no Python here; the rest loads the bridge, which puts its own in place. */
+#include <stdio.h>
 #include <string.h>
 #include "binding.h"
 
@@ -118,6 +119,21 @@ static void push_dlpack(lua_State *L, int arg) {
 
 /* ---- the bridge ---- */
 
+/* The error on top came from a function that only C called: Lua gave it neither the function's name nor a position. */
+static int raise_as_ours(lua_State *L) {
+    int arg, at = 0;
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    if (text == NULL) return lua_error(L);
+    if (sscanf(text, "bad argument #%d to '?' (%n", &arg, &at) == 1 && at > 0) {
+        lua_pushlstring(L, text + at, strlen(text + at) - 1);
+        return luaL_argerror(L, arg, lua_tostring(L, -1));
+    }
+    luaL_where(L, 1);
+    lua_insert(L, -2);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
 /* Load the bridge, which replaces the function `name` in the table at index `table`, the top; call what is there now with
    the arguments below. */
 static int hand_over(lua_State *L, int table, const char *name, lua_CFunction ours) {
@@ -131,7 +147,7 @@ static int hand_over(lua_State *L, int table, const char *name, lua_CFunction ou
     if (lua_tocfunction(L, -1) == ours) return luaL_error(L, "moontensor.python was loaded but has no '%s'", name);
     lua_insert(L, 1);
     lua_settop(L, table);
-    lua_call(L, table - 1, LUA_MULTRET);
+    if (lua_pcall(L, table - 1, LUA_MULTRET, 0) != LUA_OK) return raise_as_ours(L);
     return lua_gettop(L);
 }
 

@@ -331,6 +331,8 @@ HIDDEN int note_traceback(lua_State *L); /* a message handler: keeps the Lua sta
 HIDDEN int init_errors(PyObject *module);
 /* [raises] */
 HIDDEN int raise_closed(lua_State *L, int arg);
+/* with the position of the innermost Lua function that is not ours [raises] */
+HIDDEN int raise_text(lua_State *L, const char *text);
 
 /* ---- Lua in Python (callable.c) ---- */
 

@@ -111,6 +111,32 @@ static bool has_integral_float(lua_State *L, int first, double *value) {
     return false;
 }
 
+/* is the value at i a plain table of names, as Lua passes options? */
+static bool is_options_table(lua_State *L, int i) {
+    if (lua_type(L, i) != LUA_TTABLE || lua_rawlen(L, i) != 0 || !lua_checkstack(L, 3)) return false;
+    if (lua_getmetatable(L, i)) {
+        lua_pop(L, 1);
+        return false;
+    }
+    lua_pushnil(L);
+    if (lua_next(L, i) == 0) return false;
+    bool named = lua_type(L, -2) == LUA_TSTRING;
+    lua_pop(L, 2);
+    return named;
+}
+
+/* is the value at i a Lua table that stands for a Python module, as moontensor.torch does? */
+static bool is_module_table(lua_State *L, int i) {
+    if (lua_type(L, i) != LUA_TTABLE || !lua_checkstack(L, 4) || !lua_getmetatable(L, i)) return false;
+    bool found = false;
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) { /* its __index: to ask by name may allocate */
+        proxy *p = to_proxy(L, -1);
+        found |= p != NULL && p->o != NULL && PyModule_Check(p->o);
+    }
+    lua_pop(L, 1);
+    return found;
+}
+
 /* A TypeError that a Lua habit caused says so: the pending exception gets an attribute __lua_hint__, which its text shows. */
 static void add_hint(lua_State *L, int first) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return;
@@ -122,7 +148,11 @@ static void add_hint(lua_State *L, int first) {
     char hint[160] = "";
     double number = 0;
     proxy *owner = to_proxy(L, first);
-    if (has_integral_float(L, first, &number)) {
+    if (is_module_table(L, first)) {
+        snprintf(hint, sizeof hint, "functions of a module or class are called with '.', not ':'");
+    } else if (is_options_table(L, lua_gettop(L))) {
+        snprintf(hint, sizeof hint, "a table is a dict argument; keyword arguments are py.kw{name = value}");
+    } else if (has_integral_float(L, first, &number)) {
         snprintf(hint, sizeof hint, "%.1f is a float; where an integer is meant, use // or math.tointeger", number);
     } else if (owner != NULL && owner->o != NULL && (PyModule_Check(owner->o) || PyType_Check(owner->o))) {
         snprintf(hint, sizeof hint, "functions of a module or class are called with '.', not ':'");

@@ -162,7 +162,7 @@ int result_error(lua_State *L, cross *c) {
     if (conversion_text(e, text, sizeof text)) {
         Py_DECREF(e);
         leave(c);
-        return luaL_error(L, "%s", text);
+        return raise_text(L, text);
     }
     push_blank_with(L, c, e);
     push_lua_error_value(L, c->S, e);

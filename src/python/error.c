@@ -47,14 +47,38 @@ static size_t append(char *buffer, size_t size, size_t used, const char *format,
     return used + (size_t)n < size ? used + (size_t)n : size;
 }
 
-/* The Lua stack as text, without allocating in Lua. The first line is "file:line:" of the innermost Lua function. */
+/* one of our own functions that are written in Lua: errors blame its caller */
+static bool is_of_our_layer(const lua_Debug *ar) {
+    static const char *const sources[] = {"/moontensor/python/init.lua", "/moontensor/torch.lua"};
+    size_t n = strlen(ar->source);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        size_t k = strlen(sources[i]);
+        if (n >= k && strcmp(ar->source + n - k, sources[i]) == 0) return true;
+    }
+    return false;
+}
+
+int raise_text(lua_State *L, const char *text) {
+    lua_Debug ar;
+    for (int level = 1; lua_getstack(L, level, &ar) && lua_getinfo(L, "Sl", &ar); level++) {
+        if (level > 1 && *ar.what == 'C') break;
+        if (ar.currentline < 0 || is_of_our_layer(&ar)) continue;
+        lua_pushfstring(L, "%s:%d: %s", ar.short_src, ar.currentline, text);
+        return lua_error(L);
+    }
+    lua_pushstring(L, text);
+    return lua_error(L);
+}
+
+/* The Lua stack as text, without allocating in Lua. The first line is "file:line:" of the innermost Lua function that is not
+   ours. */
 static size_t describe_stack(lua_State *L, char *buffer, size_t size, size_t *where) {
     lua_Debug ar;
     size_t used = 0;
     *where = 0;
     for (int level = 0; level < 64 && lua_getstack(L, level, &ar); level++) {
         if (!lua_getinfo(L, "nSl", &ar)) break;
-        if (*where == 0 && ar.currentline > 0) {
+        if (*where == 0 && ar.currentline > 0 && !is_of_our_layer(&ar)) {
             char first[LUA_IDSIZE + 24];
             int n = snprintf(first, sizeof first, "%s:%d:", ar.short_src, ar.currentline);
             if (n > 0 && used + (size_t)n + 1 < size) { /* goes in front of what is there */

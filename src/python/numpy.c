@@ -1,5 +1,6 @@
 /* NumPy, by its C API, which compiles under the limited API. Imported at first use; nothing else of the bridge needs it. */
 #include "exchange.h"
+#include <stdio.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_1_25_API_VERSION
 #pragma GCC diagnostic push
@@ -117,10 +118,14 @@ static int refuse_layout(PyArrayObject *a) {
         return refuse(a, "has the other byte order and cannot be shared",
                       "{copy = true} swaps it into a copy, a:byteswap() in NumPy does it in place");
     }
-    return refuse(a,
-                  PyArray_ISALIGNED(a) ? "has strides that are no multiple of its element size and cannot be shared"
-                                       : "is misaligned in memory and cannot be shared",
-                  "use {copy = true}");
+    if (PyArray_ISALIGNED(a)) {
+        return refuse(a, "has strides that are no multiple of its element size and cannot be shared", "use {copy = true}");
+    }
+    char what[80];
+    size_t size = (size_t)PyArray_ITEMSIZE(a);
+    snprintf(what, sizeof what, "has its data misaligned (%zu mod %zu) and cannot be shared", (uintptr_t)PyArray_DATA(a) % size,
+             size);
+    return refuse(a, what, "use {copy = true}");
 }
 
 int numpy_adopt(importer *in, PyObject *array, moon_dtype dtype, bool torch_base) {

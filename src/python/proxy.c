@@ -87,11 +87,19 @@ static void add_item_hint(PyObject *o, PyObject *name) {
 /* reading an attribute of o failed: `end_` may be Python's `end`, and a hint may help */
 PyObject *get_missing(PyObject *o, PyObject *name, bool keyword) {
     if (keyword && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
         PyObject *plain = strip_underscore(name);
         PyObject *value = plain ? PyObject_GetAttr(o, plain) : NULL;
         Py_XDECREF(plain);
-        if (value != NULL) return value;
+        if (value == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+            PyErr_Restore(type, error, traceback); /* about the name as it was written */
+        } else {
+            Py_XDECREF(type);
+            Py_XDECREF(error);
+            Py_XDECREF(traceback);
+            return value;
+        }
     }
     add_item_hint(o, name);
     return NULL;

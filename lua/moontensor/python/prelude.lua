@@ -67,7 +67,10 @@ def _capture(f):
 
 
 def _enter(context):
-    return type(context).__enter__(context)
+    kind = type(context)
+    if not (hasattr(kind, "__enter__") and hasattr(kind, "__exit__")):
+        raise TypeError(f"'{kind.__qualname__}' object is no context manager: it lacks __enter__ and __exit__")
+    return kind.__enter__(context)
 
 
 def _to_exception(value, text):
