@@ -67,6 +67,9 @@ struct state {
     size_t nburied, room, proxies;
     int *unref; /* GIL: registry slots of Lua values that Python let go */
     size_t nunref, unref_room;
+    int64_t charged, pending; /* holder: bytes behind live proxies; those that came since the last collection */
+    int64_t gc_threshold;     /* see charge.c */
+    double gc_step;
     double callback_timeout;        /* seconds a foreign thread waits for the state */
     struct attribute *attributes;   /* holder: see method.c */
     PyObject *type_died;            /* the callback of their weak references */
@@ -156,6 +159,14 @@ HIDDEN void state_decref(state *S);
 HIDDEN void bury(state *S, PyObject *o);    /* finalizers: any moment, no GIL, holder only */
 HIDDEN void queue_unref(state *S, int ref); /* GIL: registry slot to free at the next crossing of S */
 
+/* a Python object in Lua */
+typedef struct proxy {
+    const void *magic;
+    PyObject *o;            /* one reference; NULL once closed */
+    struct method *waiting; /* a method value fetched from it and not yet called */
+    int64_t charged;        /* bytes charged to Lua's collector */
+} proxy;
+
 /* ---- functions over the bridge ---- */
 
 /* Every C function of the bridge is a closure over its site: the state, and a blank proxy ready for the result, which upvalue 2
@@ -203,6 +214,16 @@ HIDDEN int crossing(lua_State *L, job_body body, void *context);
 HIDDEN void release_kept(job *j);
 HIDDEN PyObject *keep(job *j, PyObject *o); /* takes the reference; NULL stays NULL, and NULL with MemoryError on no room */
 
+/* ---- memory behind proxies (charge.c) ---- */
+
+HIDDEN void charge(state *S, proxy *p);              /* p->o has just come: inside a crossing */
+HIDDEN void collect_charged(lua_State *L, state *S); /* outside crossings: runs the collector if it is time */
+HIDDEN int py_gc(lua_State *L);
+static inline void uncharge(state *S, proxy *p) {
+    S->charged -= p->charged;
+    p->charged = 0;
+}
+
 /* run Python code while the Lua state is lent */
 #define UNLOCKED(c, statement) \
     do {                       \
@@ -212,13 +233,6 @@ HIDDEN PyObject *keep(job *j, PyObject *o); /* takes the reference; NULL stays N
     } while (0)
 
 /* ---- values (value.c) ---- */
-
-typedef struct proxy {
-    const void *magic;
-    PyObject *o;            /* one reference; NULL once closed */
-    struct method *waiting; /* a method value fetched from it and not yet called */
-    int64_t charged;        /* bytes charged to Lua's collector */
-} proxy;
 HIDDEN extern const char proxy_magic;
 
 static inline proxy *to_proxy(lua_State *L, int i) {

@@ -40,6 +40,7 @@ static int proxy_gc(lua_State *L) {
     if (S->indexed == p) S->indexed = NULL;
     if (S->called == p) S->called = NULL;
     if (p->waiting != NULL) method_outlives_proxy(S, p);
+    uncharge(S, p);
     if (p->o != NULL) {
         bury(S, p->o);
         p->o = NULL;
@@ -58,6 +59,7 @@ int proxy_close(lua_State *L) {
     enter(L, STATE(L), &c);
     PyObject *o = p->o;
     p->o = NULL;
+    uncharge(c.S, p);
     atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
     UNLOCKED(&c, Py_DECREF(o));
     leave(&c);
@@ -74,11 +76,14 @@ void push_proxy(lua_State *L, state *S, PyObject *o) {
     proxy *p = new_proxy(L, S);
     Py_INCREF(o);
     fill_proxy(p, o);
+    charge(S, p);
 }
 
 void make_blank(lua_State *L, site *k) {
     if (k->S->dead) luaL_error(L, "the Lua state is closing: its way to Python is closed");
     luaL_checkstack(L, 4, NULL);
+    /* before the call and not after it: what the caller's variable held till now is garbage only now */
+    if (unlikely(k->S->pending >= k->S->gc_threshold)) collect_charged(L, k->S);
     k->blank = new_proxy(L, k->S);
     lua_replace(L, lua_upvalueindex(2));
 }
@@ -156,6 +161,12 @@ static proxy *push_blank_with(lua_State *L, cross *c, PyObject *value) {
     return p;
 }
 
+static int finish_with(lua_State *L, cross *c, PyObject *value) {
+    charge(c->S, push_blank_with(L, c, value));
+    leave(c);
+    return 1;
+}
+
 int result_error(lua_State *L, cross *c) {
     PyObject *e = take_error(L);
     char text[512];
@@ -172,9 +183,7 @@ int result_error(lua_State *L, cross *c) {
 
 int result_proxy(lua_State *L, cross *c, PyObject *value) {
     if (unlikely(value == NULL)) return result_error(L, c);
-    push_blank_with(L, c, value);
-    leave(c);
-    return 1;
+    return finish_with(L, c, value);
 }
 
 int result_none(lua_State *L, cross *c, int failed) {
@@ -226,9 +235,7 @@ int result_object(lua_State *L, cross *c, PyObject *value) {
             return result(L, c, plain);
         }
     }
-    push_blank_with(L, c, value);
-    leave(c);
-    return 1;
+    return finish_with(L, c, value);
 }
 
 /* ---- crossings in a protected call ---- */

@@ -115,6 +115,7 @@ void lease_bump_base(lease *l) {
 int lease_watch(lease *l, PyObject *tensor) {
     PyObject *weak = PyWeakref_NewRef(tensor, NULL);
     if (weak == NULL) return -1;
+    PyObject_GC_UnTrack(weak); /* in no cycle, having no callback: Python's collector need not visit thousands of them */
     if (l->nweak == l->room && grow(l) < 0) {
         Py_DECREF(weak);
         return -1;

@@ -108,6 +108,8 @@ static void open_state(lua_State *L) {
     if (S == NULL) luaL_error(L, "not enough memory");
     S->refs = 1;
     S->callback_timeout = 10;
+    S->gc_threshold = 64 << 20;
+    S->gc_step = 0.2;
     S->holder = this_thread();
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     S->main = lua_tothread(L, -1);

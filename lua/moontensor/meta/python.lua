@@ -163,6 +163,13 @@ function py.capture(f) end
 ---@return string
 function py.traceback(err) end
 
+--- When Lua's collector runs for the memory behind tensors, arrays and buffers: once `threshold` bytes of new ones have come from
+--- Python (64 MiB; each tensor counts for 64 KiB more than its elements), or `step` times the bytes that are held already (0.2), or four times Lua's own heap, whichever is most. Returns
+--- both settings, and `charged`, the bytes that this Lua state's objects hold now. `threshold = math.huge` turns it off.
+---@param value any
+---@return table
+function py.gc(value) end
+
 --- Imports a module; a dotted name gives the innermost: `py.import "os.path"`. Raises the ImportError.
 ---@param name string
 ---@return any

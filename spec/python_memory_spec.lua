@@ -1,0 +1,93 @@
+-- The memory behind proxies: what Lua's collector is told of it.
+local py = require "moontensor.python"
+
+describe("memory behind proxies", function()
+  require "spec.support.baseline" (setup, teardown)
+
+  local np = py.import "numpy"
+  local before
+  before_each(function() before = py.gc() end)
+  after_each(function() py.gc {threshold = before.threshold, step = before.step} end)
+
+  local function settle()
+    collectgarbage()
+    collectgarbage()
+    py.id(0) -- a crossing lets go of what was collected
+  end
+
+  -- Lua's own heap, four times over, is the other limit: here it is busted's
+  local function limit(threshold) return math.max(threshold, 4.4 * 1024 * collectgarbage "count") end
+
+  it("counts the bytes of arrays and large buffers, and forgets them with the proxy", function()
+    settle()
+    local start = py.gc().charged
+    local a <close> = np.zeros(1 << 17)
+    assert.equal(start + (8 << 17), py.gc().charged)
+    local b <close> = py.eval "bytearray(100000)"
+    assert.equal(start + (8 << 17) + 100000, py.gc().charged)
+    do
+      local c <close> = a:reshape(256, 512) -- luacheck: ignore c
+      assert.equal(start + (16 << 17) + 100000, py.gc().charged)
+    end
+    assert.equal(start + (8 << 17) + 100000, py.gc().charged)
+    local list = py.list {a}
+    assert.equal(start + (8 << 17) + 100000, py.gc().charged)
+    assert.equal(1, #list)
+    assert.equal(b, b)
+  end)
+
+  it("RB4: temporaries do not pile up, whatever Lua's collector sees of them", function()
+    py.gc {threshold = 8 << 20, step = 0.2}
+    settle()
+    local start = py.gc().charged
+    local x = np.ones(1 << 18) -- 2 MiB
+    local most = 0
+    for _ = 1, 200 do
+      local y = x * 2.0
+      assert.equal(1 << 18, y.size)
+      most = math.max(most, py.gc().charged - start)
+    end
+    -- the limit, what one step more brings, and x
+    assert.is_true(most <= limit(8 << 20) + (6 << 20), most)
+    assert.is_true(most >= 6 << 20, most)
+  end)
+
+  it("many small arrays count for more than their bytes", function()
+    py.gc {threshold = 1 << 20}
+    settle()
+    local proxies = require "moontensor".stats().proxies
+    local one, most = np.ones(1), 0
+    local bound = limit(1 << 20) // 65536 + 40
+    for _ = 1, 20 * bound do
+      local _ = one + 1.0
+      most = math.max(most, require "moontensor".stats().proxies - proxies)
+    end
+    assert.is_true(most < bound, most)
+  end)
+
+  it("is tuned, and refuses what it cannot use", function()
+    assert.same({threshold = 64 << 20, step = 0.2}, {threshold = before.threshold, step = before.step})
+    local now = py.gc {threshold = math.huge, step = 1}
+    assert.equal(math.huge, now.threshold)
+    assert.equal(1.0, now.step)
+    assert.equal(1000, py.gc {threshold = 1e3}.threshold)
+    assert.has_error(function() py.gc {threshold = -1} end, "bad argument #1 to 'gc' (threshold= is a number of bytes, 0 or more)")
+    assert.has_error(function() py.gc {treshold = 1} end,
+      "bad argument #1 to 'gc' (unknown option 'treshold'; the options are threshold, step)")
+    assert.has_error(function() py.gc {step = "x"} end)
+    assert.equal(1000, py.gc().threshold)
+  end)
+
+  it("leaves a stopped collector alone", function()
+    py.gc {threshold = 1 << 20}
+    settle()
+    local start = py.gc().charged
+    collectgarbage "stop"
+    for _ = 1, 10 do local _ = np.zeros(1 << 17) end
+    local held = py.gc().charged - start
+    collectgarbage "restart"
+    assert.equal(10 << 20, held)
+    settle()
+    assert.equal(start, py.gc().charged)
+  end)
+end)
