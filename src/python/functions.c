@@ -319,6 +319,11 @@ static int py_shutdown(lua_State *L) {
     return 0;
 }
 
+static int is_mark(lua_State *L) {
+    lua_pushboolean(L, lua_type(L, 1) == LUA_TTABLE && is_kw(L, 1));
+    return 1;
+}
+
 static int set_callback_timeout(lua_State *L) {
     STATE(L)->callback_timeout = luaL_checknumber(L, 1);
     return 0;
@@ -336,19 +341,33 @@ static int is_proxy(lua_State *L) {
 }
 
 void open_functions(lua_State *L, state *S) {
-    static const luaL_Reg functions[] = {{"import", py_import},   {"eval", py_eval},
-                                         {"exec", py_exec},       {"topy", py_topy},
-                                         {"tolua", py_tolua},     {"bytes", py_bytes},
-                                         {"opaque", py_opaque},   {"eq", py_eq},
-                                         {"ne", py_ne},           {"lt", py_lt},
-                                         {"le", py_le},           {"gt", py_gt},
-                                         {"ge", py_ge},           {"matmul", py_matmul},
-                                         {"bool", py_bool},       {"contains", py_contains},
-                                         {"is", py_is},           {"bound", py_bound},
-                                         {"slice", py_slice},     {"hold", py_hold},
-                                         {"gc", py_gc},           {"shutdown", py_shutdown},
-                                         {"_is_proxy", is_proxy}, {"_set_callback_timeout", set_callback_timeout},
-                                         {"_set_exit", set_exit}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"import", py_import},
+                                         {"eval", py_eval},
+                                         {"exec", py_exec},
+                                         {"topy", py_topy},
+                                         {"tolua", py_tolua},
+                                         {"bytes", py_bytes},
+                                         {"opaque", py_opaque},
+                                         {"eq", py_eq},
+                                         {"ne", py_ne},
+                                         {"lt", py_lt},
+                                         {"le", py_le},
+                                         {"gt", py_gt},
+                                         {"ge", py_ge},
+                                         {"matmul", py_matmul},
+                                         {"bool", py_bool},
+                                         {"contains", py_contains},
+                                         {"is", py_is},
+                                         {"bound", py_bound},
+                                         {"slice", py_slice},
+                                         {"hold", py_hold},
+                                         {"gc", py_gc},
+                                         {"shutdown", py_shutdown},
+                                         {"_is_proxy", is_proxy},
+                                         {"_is_mark", is_mark},
+                                         {"_set_callback_timeout", set_callback_timeout},
+                                         {"_set_exit", set_exit},
+                                         {NULL, NULL}};
     set_functions(L, S, functions);
     open_iteration(L, S);
 }

@@ -225,6 +225,12 @@ static bool from_type(PyObject *o, PyObject *name, PyObject *value) {
     if (type == function_type) return !PyType_Check(o) && !PyModule_Check(o) && stands_in(o, name, value);
     if (likely(!is_bound(type)) || PyType_Check(o) || PyModule_Check(o)) return false;
     PyObject *self = PyObject_GetAttr(value, self_name);
+    if (Py_TYPE(o) == &PySuper_Type) { /* of the object behind it; a class method is called with the dot, as ever */
+        bool bound = self != NULL && !PyType_Check(self);
+        Py_XDECREF(self);
+        PyErr_Clear();
+        return bound;
+    }
     PyObject *own = self == o ? PyObject_GetAttr((PyObject *)Py_TYPE(o), name) : NULL;
     bool yes = own != NULL && Py_TYPE(own) != bound_method_type && Py_TYPE(own) != builtin_method_type;
     PyErr_Clear();
@@ -293,7 +299,7 @@ static __attribute__((noinline)) int index_object(lua_State *L, cross *c, attrib
     if (a == NULL) Py_DECREF(name);
     Py_DECREF(o);
     if (fetched) {
-        a->method = true;
+        a->method = type != &PySuper_Type; /* there the next one may stand before another class */
         Py_DECREF(value);
         leave(c);
         return push_method(L, c->S, a, p);

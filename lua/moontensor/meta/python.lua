@@ -163,6 +163,42 @@ function py.capture(f) end
 ---@return string
 function py.traceback(err) end
 
+--- A Python class. `members`: functions become methods and get `self` first, special ones such as `__init__`, `__len__` and
+--- `__getitem__` included; other values become class attributes, `__doc__` the docstring. A Lua function that `__iter__` returns is
+--- iterated until it returns nil. Values that only Lua knows are kept in attributes as `py.opaque(v)`.
+---@param name string
+---@param options? table
+---@param members any
+---@return any
+function py.class(name, options, members) end
+
+--- In a method of a `py.class`: the next class's view of `self`, as Python's `super()`. `py.super(self):__init__()`.
+---@param self any
+---@return any
+function py.super(self) end
+
+--- A member that gets no self.
+---@param f function
+---@return any
+function py.staticmethod(f) end
+
+--- A member that gets the class first.
+---@param f function
+---@return any
+function py.classmethod(f) end
+
+--- A member that is read, and written, through functions: `get(self)`, `set(self, value)`.
+---@param get any
+---@param set? any
+---@return any
+function py.property(get, set) end
+
+--- A Python function that takes any keyword arguments: f gets its positional arguments, and after them always a table of the
+--- others by name (None is `py.none` there).
+---@param f function
+---@return any
+function py.kwfunction(f) end
+
 --- When Lua's collector runs for the memory behind tensors, arrays and buffers: once `threshold` bytes of new ones have come from
 --- Python (64 MiB; each tensor counts for 64 KiB more than its elements), or `step` times the bytes that are held already (0.2), or four times Lua's own heap, whichever is most. Returns
 --- both settings, and `charged`, the bytes that this Lua state's objects hold now. `threshold = math.huge` turns it off.

@@ -43,9 +43,62 @@ def _make_wrapper(names):
         names = [n if names.index(n) == i else f"{n}_{i}" for i, n in enumerate(names)]
         taken = "".join(f"{n}=None, " for n in names)
         source = f"def make(_lua):\n def lua({taken}*_rest): return _lua({', '.join(names)})\n return lua"
-    scope = {}
+    scope = {"__name__": __name__}
     exec(compile(source, "<moontensor>", "exec"), scope)
     return scope["make"]
+
+
+def _rename(function, name, qualname):
+    if isinstance(function, (staticmethod, classmethod)):
+        function = function.__func__
+    if isinstance(function, property):
+        for accessor in (function.fget, function.fset):
+            _rename(accessor, name, qualname)
+    elif getattr(function, "__module__", None) == __name__ and hasattr(function, "__code__"):
+        function.__name__, function.__qualname__, function.__module__ = name, qualname, "__main__"
+
+
+def _iterating(method):
+    """__iter__ that may return a Lua function: an iterator in Lua's sense, which ends with nil."""
+    import functools
+
+    @functools.wraps(method)
+    def __iter__(self):
+        iterator = method(self)
+        return iterator if hasattr(iterator, "__next__") or not callable(iterator) else iter(iterator, None)
+    return __iter__
+
+
+def _make_class(name, bases, names, values):
+    import types
+    members = dict(zip(names, values))
+    for member, value in members.items():
+        _rename(value, member, f"{name}.{member}")
+    if isinstance(members.get("__iter__"), types.FunctionType):
+        members["__iter__"] = _iterating(members["__iter__"])
+    members.setdefault("__module__", "__main__")
+    return types.new_class(name, bases, {}, lambda scope: scope.update(members))
+
+
+def _make_initializer(base, init):
+    def __init__(self, *args, **kwargs):
+        base.__init__(self)
+        return init(self, *args, **kwargs)
+    return __init__
+
+
+def _may_super(owner, self):
+    return isinstance(self, owner) or (isinstance(self, type) and issubclass(self, owner))
+
+
+def _super(owner, self):
+    return super(owner, self)
+
+
+def _make_kwfunction(call):
+    def lua(*args, **kwargs):
+        return call(*args, (list(kwargs), list(kwargs.values())))
+    return lua
 
 
 def _start(script):
