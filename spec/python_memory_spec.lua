@@ -78,6 +78,58 @@ describe("memory behind proxies", function()
     assert.equal(1000, py.gc().threshold)
   end)
 
+  it("scope lets go of all but what is kept or returned", function()
+    settle()
+    local proxies = require "moontensor".stats().proxies
+    local outside, kept, inner
+    local a, t, n = py.scope(function(keep)
+      outside = py.list {1}
+      kept = keep(py.list {2})
+      local inside = py.list {3}
+      inner = py.scope(function() return py.list {inside, 4} end)
+      return py.list {5}, {x = py.list {6}, {py.list {7}}}, 8
+    end)
+    assert.equal("[5] [6] [7] 8 [2]", table.concat({tostring(a), tostring(t.x), tostring(t[1][1]), n, tostring(kept)}, " "))
+    for _, o in ipairs {outside, inner} do
+      assert.has_error(function() return #o end, "bad argument #1 to 'len' (python object is closed)")
+    end
+    assert.equal(proxies + 4, require "moontensor".stats().proxies)
+  end)
+
+  it("scope closes after an error too, but not the error", function()
+    local inside
+    local ok, e = pcall(py.scope, function()
+      inside = py.list {1}
+      return py.builtins.int "x"
+    end)
+    assert.is_false(ok)
+    assert.is_true(py.isinstance(e, py.builtins.ValueError))
+    assert.equal("python object (closed)", tostring(inside))
+    local late
+    py.scope(function(keep) late = keep end)
+    assert.has_error(function() late(1) end, "keep was called after its scope had ended")
+    assert.has_error(function() py.scope() end, "bad argument #1 to 'scope' (function expected, got no value)")
+  end)
+
+  it("scope holds with a collection at every step, and proxies that die inside it", function()
+    local function work()
+      local kept = py.scope(function(keep)
+        local all = {}
+        for i = 1, 8 do
+          local o = py.list {i}
+          if i % 3 == 0 then keep(o) elseif i % 3 == 1 then local _ <close> = o end
+          if i % 2 == 0 then all[i] = o end
+        end
+        return all[6]
+      end)
+      assert.equal("[6]", tostring(kept))
+    end
+    debug.sethook(function() collectgarbage "step" end, "", 1)
+    local ok, e = pcall(work)
+    debug.sethook()
+    assert.is_true(ok, tostring(e))
+  end)
+
   it("leaves a stopped collector alone", function()
     py.gc {threshold = 1 << 20}
     settle()

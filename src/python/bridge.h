@@ -68,6 +68,7 @@ struct state {
     int *unref; /* GIL: registry slots of Lua values that Python let go */
     size_t nunref, unref_room;
     int64_t charged, pending; /* holder: bytes behind live proxies; those that came since the last collection */
+    struct scope *scope;      /* holder: the innermost py.scope that runs */
     int64_t gc_threshold;     /* see charge.c */
     double gc_step;
     double callback_timeout;        /* seconds a foreign thread waits for the state */
@@ -162,9 +163,10 @@ HIDDEN void queue_unref(state *S, int ref); /* GIL: registry slot to free at the
 /* a Python object in Lua */
 typedef struct proxy {
     const void *magic;
-    PyObject *o;            /* one reference; NULL once closed */
-    struct method *waiting; /* a method value fetched from it and not yet called */
-    int64_t charged;        /* bytes charged to Lua's collector */
+    PyObject *o;                /* one reference; NULL once closed */
+    struct method *waiting;     /* a method value fetched from it and not yet called */
+    int64_t charged;            /* bytes charged to Lua's collector */
+    struct proxy *next, **link; /* in its scope; link is NULL in none */
 } proxy;
 
 /* ---- functions over the bridge ---- */
@@ -214,7 +216,17 @@ HIDDEN int crossing(lua_State *L, job_body body, void *context);
 HIDDEN void release_kept(job *j);
 HIDDEN PyObject *keep(job *j, PyObject *o); /* takes the reference; NULL stays NULL, and NULL with MemoryError on no room */
 
-/* ---- memory behind proxies (charge.c) ---- */
+/* ---- memory behind proxies (charge.c, scope.c) ---- */
+
+typedef struct scope scope;
+HIDDEN void join_scope(state *S, proxy *p);
+static inline void leave_scope(proxy *p) {
+    if (likely(p->link == NULL)) return;
+    *p->link = p->next;
+    if (p->next != NULL) p->next->link = p->link;
+    p->link = NULL;
+}
+HIDDEN int py_scope(lua_State *L);
 
 HIDDEN void charge(state *S, proxy *p);              /* p->o has just come: inside a crossing */
 HIDDEN void collect_charged(lua_State *L, state *S); /* outside crossings: runs the collector if it is time */

@@ -27,6 +27,7 @@ static proxy *new_proxy(lua_State *L, state *S) {
     p->o = NULL;
     p->waiting = NULL;
     p->charged = 0;
+    p->link = NULL;
     S->proxies++;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
     lua_setmetatable(L, -2);
@@ -41,6 +42,7 @@ static int proxy_gc(lua_State *L) {
     if (S->called == p) S->called = NULL;
     if (p->waiting != NULL) method_outlives_proxy(S, p);
     uncharge(S, p);
+    leave_scope(p);
     if (p->o != NULL) {
         bury(S, p->o);
         p->o = NULL;
@@ -60,6 +62,7 @@ int proxy_close(lua_State *L) {
     PyObject *o = p->o;
     p->o = NULL;
     uncharge(c.S, p);
+    leave_scope(p);
     atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
     UNLOCKED(&c, Py_DECREF(o));
     leave(&c);
@@ -67,15 +70,16 @@ int proxy_close(lua_State *L) {
 }
 
 /* one reference, taken */
-static void fill_proxy(proxy *p, PyObject *o) {
+static void fill_proxy(state *S, proxy *p, PyObject *o) {
     p->o = o;
+    if (unlikely(S->scope != NULL)) join_scope(S, p);
     atomic_fetch_add_explicit(&live_proxies, 1, memory_order_relaxed);
 }
 
 void push_proxy(lua_State *L, state *S, PyObject *o) {
     proxy *p = new_proxy(L, S);
     Py_INCREF(o);
-    fill_proxy(p, o);
+    fill_proxy(S, p, o);
     charge(S, p);
 }
 
@@ -157,7 +161,7 @@ static proxy *push_blank_with(lua_State *L, cross *c, PyObject *value) {
     k->blank = NULL;
     lua_pushnil(L); /* or the last result would live until the next call */
     lua_replace(L, lua_upvalueindex(2));
-    fill_proxy(p, value);
+    fill_proxy(c->S, p, value);
     return p;
 }
 

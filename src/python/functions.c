@@ -362,6 +362,7 @@ void open_functions(lua_State *L, state *S) {
                                          {"slice", py_slice},
                                          {"hold", py_hold},
                                          {"gc", py_gc},
+                                         {"scope", py_scope},
                                          {"shutdown", py_shutdown},
                                          {"_is_proxy", is_proxy},
                                          {"_is_mark", is_mark},
