@@ -122,10 +122,12 @@ static void push_dlpack(lua_State *L, int arg) {
 /* The error on top came from a function that only C called: Lua gave it neither the function's name nor a position. */
 static int raise_as_ours(lua_State *L) {
     int arg, at = 0;
-    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    size_t n = 0;
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
     if (text == NULL) return lua_error(L);
-    if (sscanf(text, "bad argument #%d to '?' (%n", &arg, &at) == 1 && at > 0) {
-        lua_pushlstring(L, text + at, strlen(text + at) - 1);
+    bool ours = sscanf(text, "bad argument #%d to '?' (%n", &arg, &at) == 1 && at > 0 && (size_t)at < n;
+    if (ours && text[n - 1] == ')') {
+        lua_pushlstring(L, text + at, n - 1 - (size_t)at);
         return luaL_argerror(L, arg, lua_tostring(L, -1));
     }
     luaL_where(L, 1);

@@ -52,6 +52,14 @@ typedef struct thread {
 
 typedef struct waiter waiter;
 
+/* the proxies that py.scope closes at its end */
+typedef struct scope {
+    struct proxy *first;
+    struct scope *outer;
+    thread *thread; /* others that borrow the Lua state meanwhile make proxies of their own */
+    bool over;
+} scope;
+
 /* one per lua_State */
 struct state {
     lua_State *main;     /* the main thread of the Lua state */
@@ -68,14 +76,13 @@ struct state {
     int *unref; /* GIL: registry slots of Lua values that Python let go */
     size_t nunref, unref_room;
     int64_t charged, pending; /* holder: bytes behind live proxies; those that came since the last collection */
-    struct scope *scope;      /* holder: the innermost py.scope that runs */
+    scope root, *scope;       /* holder: all open proxies that no py.scope made; the innermost scope */
     int64_t gc_threshold;     /* see charge.c */
     double gc_step;
     double callback_timeout;        /* seconds a foreign thread waits for the state */
     struct attribute *attributes;   /* holder: see method.c */
     PyObject *type_died;            /* the callback of their weak references */
-    struct proxy *indexed, *called; /* holder: the last ones that were, known to be proxies; their finalizer clears this */
-    struct method *fetched;         /* holder: the method value fetched last; likewise */
+    struct proxy *indexed, *called; /* holder: the last ones that were, known to be proxies; their finalizer clears these */
     state *next;                    /* GIL: all live states */
 };
 
@@ -93,7 +100,7 @@ HIDDEN thread *new_thread(void);
 HIDDEN void thread_needs_state(thread *t); /* GIL not held: gives the thread its permanent Python thread state */
 HIDDEN bool holds_gil(thread *t);
 HIDDEN void between_crossings(cross *c); /* the rare work of enter(): drains, bumps, drops */
-HIDDEN void unpark_slow(cross *c);
+HIDDEN void take_back_slow(state *S, thread *t);
 HIDDEN void drain(state *S, lua_State *L);
 /* torch's version counters to bump, references to drop: what was written, or let go, without the GIL (exchange) */
 HIDDEN extern _Atomic(void *) written_list, released_list;
@@ -149,10 +156,13 @@ static inline void lend(state *S) {
 
 static inline void park(cross *c) { lend(c->S); }
 
-static inline void unpark(cross *c) {
-    if (likely(c->S->holder == NULL && !c->S->dead)) c->S->holder = c->thread;
-    else unpark_slow(c);
+/* S was lent, and is t's again; for who has no crossing of its own, a conversion in the middle of one, too */
+static inline void take_back(state *S, thread *t) {
+    if (likely(S->holder == NULL && !S->dead)) S->holder = t;
+    else take_back_slow(S, t);
 }
+
+static inline void unpark(cross *c) { take_back(c->S, c->thread); }
 HIDDEN lua_State *borrow_coroutine(state *S, int *ref);
 HIDDEN void return_coroutine(state *S, lua_State *L, int ref);
 HIDDEN int fill_spares(lua_State *L); /* upvalue 1 is the state; protected call */
@@ -164,9 +174,9 @@ HIDDEN void queue_unref(state *S, int ref); /* GIL: registry slot to free at the
 typedef struct proxy {
     const void *magic;
     PyObject *o;                /* one reference; NULL once closed */
-    struct method *waiting;     /* a method value fetched from it and not yet called */
     int64_t charged;            /* bytes charged to Lua's collector */
-    struct proxy *next, **link; /* in its scope; link is NULL in none */
+    struct proxy *next, **link; /* in its scope */
+    bool shared;                /* the attribute of a module, given again at the next read: not for one reader to close */
 } proxy;
 
 /* ---- functions over the bridge ---- */
@@ -218,10 +228,18 @@ HIDDEN PyObject *keep(job *j, PyObject *o); /* takes the reference; NULL stays N
 
 /* ---- memory behind proxies (charge.c, scope.c) ---- */
 
-typedef struct scope scope;
-HIDDEN void join_scope(state *S, proxy *p);
+HIDDEN scope *current_scope(state *S);
+static inline void add_to_scope(scope *s, proxy *p) {
+    p->next = s->first;
+    p->link = &s->first;
+    if (s->first != NULL) s->first->link = &p->next;
+    s->first = p;
+}
+/* lets go of all that is left in it; GIL held, c NULL where the Lua state is closing */
+HIDDEN void close_scope(state *S, scope *s, cross *c);
+static inline void join_scope(state *S, proxy *p) { add_to_scope(likely(S->scope == &S->root) ? &S->root : current_scope(S), p); }
 static inline void leave_scope(proxy *p) {
-    if (likely(p->link == NULL)) return;
+    if (unlikely(p->link == NULL)) return;
     *p->link = p->next;
     if (p->next != NULL) p->next->link = p->link;
     p->link = NULL;
@@ -246,6 +264,18 @@ static inline void uncharge(state *S, proxy *p) {
 
 /* ---- values (value.c) ---- */
 HIDDEN extern const char proxy_magic;
+
+/* What a proxy holds, inside a crossing: a new reference. What came before, a Lua allocation or the drain on entry, may have run
+   code that closed it: then leaves and raises. A PyObject read before that is not to be used after it. */
+static inline PyObject *own(lua_State *L, cross *c, const proxy *p) {
+    PyObject *o = p->o;
+    if (unlikely(o == NULL)) {
+        leave(c);
+        luaL_error(L, "python object is closed");
+    }
+    Py_INCREF(o);
+    return o;
+}
 
 static inline proxy *to_proxy(lua_State *L, int i) {
     proxy *p = (proxy *)lua_touserdata(L, i);
@@ -311,13 +341,13 @@ struct attribute;
 HIDDEN PyObject *strip_underscore(PyObject *name);                       /* new reference */
 HIDDEN PyObject *get_named(PyObject *o, const struct attribute *a);      /* with hints on failure; lent */
 HIDDEN PyObject *get_missing(PyObject *o, PyObject *name, bool keyword); /* its second half */
-HIDDEN int index_item(lua_State *L, state *S, PyObject *o);              /* o[key at 2]: ends as result() does */
+HIDDEN int index_item(lua_State *L, state *S, proxy *p);                 /* p[key at 2]: ends as result() does */
 HIDDEN void open_proxies(lua_State *L, state *S);                        /* [raises] */
 
 /* ---- calls (call.c): arguments from index first to the top; end the crossing as result() does ---- */
 HIDDEN int call_python(lua_State *L, cross *c, PyObject *callee, int first); /* takes callee */
 HIDDEN int call_method(lua_State *L, state *S, PyObject *name,
-                       proxy *self); /* self at index 2, arguments from 3; enters by itself */
+                       const proxy *self); /* self at index 2, arguments from 3; enters by itself */
 
 /* ---- attribute names and methods (method.c) ---- */
 
@@ -332,14 +362,14 @@ typedef struct attribute {
 } attribute;
 /* the entry for the string at index i, made if need be; NULL with a Python error. Names too long to intern use *own */
 HIDDEN attribute *find_attribute(lua_State *L, state *S, PyTypeObject *type, int i, attribute *own);
+HIDDEN void method_is_shadowed(lua_State *L, state *S, PyTypeObject *type, int i); /* the name at index i */
 HIDDEN void forget_own_name(attribute *a, attribute *own);
 HIDDEN bool is_method(lua_State *L, int i);
 HIDDEN PyObject *method_to_python(lua_State *L, state *S, int i); /* the bound method: new reference or Python error */
 HIDDEN int init_methods(void);
 HIDDEN void open_methods(lua_State *L, state *S); /* [raises] */
 HIDDEN void close_methods(state *S);
-HIDDEN int proxy_index(lua_State *L);                  /* upvalue 3: the table of method values */
-HIDDEN void method_outlives_proxy(state *S, proxy *p); /* p is finalized while a method value waits for its receiver */
+HIDDEN int proxy_index(lua_State *L); /* upvalue 3: the table of method values */
 
 /* ---- errors (error.c) ---- */
 

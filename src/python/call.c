@@ -186,14 +186,13 @@ int call_python(lua_State *L, cross *c, PyObject *callee, int first) {
     return result(L, c, value);
 }
 
-int call_method(lua_State *L, state *S, PyObject *name, proxy *self) {
+int call_method(lua_State *L, state *S, PyObject *name, const proxy *self) {
     cross c;
     enter(L, S, &c);
     arguments a;
     start(&a);
     PyObject *value = NULL;
-    Py_INCREF(self->o);
-    a.slots[++a.n] = self->o;
+    a.slots[++a.n] = own(L, &c, self);
     if (collect(L, S, &a, 3)) {
         UNLOCKED(&c, value = PyObject_VectorcallMethod(name, a.slots + 1, positional(&a), a.names));
         if (unlikely(value == NULL)) add_hint(L, 3);

@@ -12,7 +12,7 @@ static const char proxy_metatable = 0; /* registry key by address */
 
 /* Room in the burial queue is made here, where failing is allowed, so that a finalizer never has to allocate. */
 void reserve_burial(lua_State *L, state *S) {
-    if (S->proxies < S->room) return;
+    if (S->proxies + S->nburied < S->room) return; /* those that were buried have their places still */
     size_t room = S->room ? 2 * S->room : 256;
     PyObject **p = (PyObject **)realloc(S->buried, room * sizeof *p);
     if (p == NULL) luaL_error(L, "not enough memory");
@@ -25,9 +25,9 @@ static proxy *new_proxy(lua_State *L, state *S) {
     proxy *p = (proxy *)lua_newuserdatauv(L, sizeof *p, 0);
     p->magic = &proxy_magic;
     p->o = NULL;
-    p->waiting = NULL;
     p->charged = 0;
     p->link = NULL;
+    p->shared = false;
     S->proxies++;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
     lua_setmetatable(L, -2);
@@ -40,7 +40,6 @@ static int proxy_gc(lua_State *L) {
     if (p == NULL) return 0;
     if (S->indexed == p) S->indexed = NULL;
     if (S->called == p) S->called = NULL;
-    if (p->waiting != NULL) method_outlives_proxy(S, p);
     uncharge(S, p);
     leave_scope(p);
     if (p->o != NULL) {
@@ -56,7 +55,7 @@ static int proxy_gc(lua_State *L) {
 int proxy_close(lua_State *L) {
     proxy *p = to_proxy(L, 1);
     if (p == NULL) luaL_typeerror(L, 1, "python object");
-    if (p->o == NULL) return 0;
+    if (p->o == NULL || p->shared) return 0;
     cross c;
     enter(L, STATE(L), &c);
     PyObject *o = p->o;
@@ -72,7 +71,7 @@ int proxy_close(lua_State *L) {
 /* one reference, taken */
 static void fill_proxy(state *S, proxy *p, PyObject *o) {
     p->o = o;
-    if (unlikely(S->scope != NULL)) join_scope(S, p);
+    join_scope(S, p);
     atomic_fetch_add_explicit(&live_proxies, 1, memory_order_relaxed);
 }
 

@@ -231,6 +231,7 @@ void set_lua_error(lua_State *L, state *S) {
     lua_insert(L, -2);
     if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
         lua_pop(L, 1);
+        Py_CLEAR(e.exception); /* a hook may raise on the way out */
         PyErr_NoMemory();
     } else if (e.exception != NULL) {
         set_error(e.exception);

@@ -90,7 +90,7 @@ static void shut_down_from(state *S) {
 void shut_down(state *S) { shut_down_from(S); }
 
 static void wait_for_borrowers(state *S, thread *t) {
-    for (int ms = 0; S->borrowers != 0 && ms < (int)(1000 * S->callback_timeout); ms++) {
+    for (double ms = 0; S->borrowers != 0 && ms < 1000 * S->callback_timeout; ms++) {
         lend(S);
         PyThreadState *ts = PyEval_SaveThread();
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -118,6 +118,7 @@ int close_state(lua_State *L) {
     S->closing = true;
     if (!is_shut) wait_for_borrowers(S, t);
     drain(S, L);
+    if (!is_shut) close_scope(S, &S->root, NULL); /* made by finalizers of this very closing: theirs are not to come */
     S->dead = true;
     close_waiters(S);
     for (state **p = &states; *p != NULL; p = &(*p)->next) {

@@ -171,9 +171,10 @@ static moon_tensor *push_view(lua_State *L, int arg, const from_options *opt, bo
     for (;;) {
         READY(L, S);
         moon_tensor *blank = moon->push_blank(L, capacity);
-        PyObject *o = check_proxy(L, arg); /* again: an allocation may have closed it */
+        check_proxy(L, arg);
         cross c;
         enter(L, S, &c);
+        PyObject *o = own(L, &c, to_proxy(L, arg));
         importer in = {.c = &c,
                        .blank = blank,
                        .readonly = opt->readonly == 1,
@@ -181,7 +182,6 @@ static moon_tensor *push_view(lua_State *L, int arg, const from_options *opt, bo
                        .raw = opt->raw,
                        .convert = opt->copy != SHARE,
                        .dtype = opt->dtype};
-        Py_INCREF(o);
         int failed = import_once(&in, o, opt);
         Py_DECREF(o);
         if (likely(failed == 0)) {

@@ -268,10 +268,10 @@ static int py_bound(lua_State *L) {
     ready(L, k);
     cross c;
     enter(L, S, &c);
-    PyObject *o = to_proxy(L, 1)->o, *value = NULL;
-    attribute own, *a = find_attribute(L, S, Py_TYPE(o), 2, &own);
-    if (a != NULL) UNLOCKED(&c, value = PyObject_GetAttr(o, a->name));
-    forget_own_name(a, &own);
+    PyObject *o = own(L, &c, to_proxy(L, 1)), *value = NULL, *name = to_python(L, S, 2);
+    if (name != NULL) UNLOCKED(&c, value = PyObject_GetAttr(o, name));
+    Py_XDECREF(name);
+    Py_DECREF(o);
     return result_proxy(L, &c, value);
 }
 

@@ -11,8 +11,7 @@ static int next_one(lua_State *L) {
     if (it == NULL || it->o == NULL) return luaL_error(L, "python iterator is closed");
     cross c;
     enter(L, S, &c);
-    PyObject *o = it->o, *value = NULL;
-    Py_INCREF(o);
+    PyObject *o = own(L, &c, it), *value = NULL;
     UNLOCKED(&c, value = PyIter_Next(o));
     Py_DECREF(o);
     if (value == NULL && !PyErr_Occurred()) {
@@ -44,7 +43,13 @@ static int push_items(lua_State *L, job *j, PyObject *o) {
 }
 
 static int each_body(lua_State *L, job *j) {
-    PyObject *value = NULL, *it = (PyObject *)j->context;
+    PyObject *value = NULL, *it = ((const proxy *)j->context)->o;
+    if (it == NULL) {
+        conversion_error("python iterator is closed");
+        return -1;
+    }
+    Py_INCREF(it);
+    if (keep(j, it) == NULL) return -1;
     UNLOCKED(j->c, value = PyIter_Next(it));
     if (keep(j, value) == NULL) {
         if (PyErr_Occurred()) return -1;
@@ -60,7 +65,7 @@ static int next_each(lua_State *L) {
     proxy *it = to_proxy(L, ITERATOR);
     if (it == NULL || it->o == NULL) return luaL_error(L, "python iterator is closed");
     lua_settop(L, 0);
-    return crossing(L, each_body, it->o);
+    return crossing(L, each_body, it);
 }
 
 /* the iterator of the object at 1 as a proxy */

@@ -1,6 +1,6 @@
 /* Attributes and methods of proxies. `obj:name(…)` fetches a method and calls it at once; a bound Python object for each would
    cost more than the call. So the fetch gives a method value: the name, and the receiver it came from. For types known to have
-   the method, it is made without entering Python, and used again once it has been called.
+   the method, it is made without entering Python, and the last one made is given again to the same receiver.
 
    A method value wants its receiver back as the first argument. If some instance has an attribute of its own in the method's
    place, the value finds out when it is used: the call looks the name up again. */
@@ -9,16 +9,12 @@
 #include <string.h>
 
 enum { ENTRIES = 512, NAME_MAX_ = 40 }; /* Lua interns strings of up to 40 bytes */
-#define VALUES lua_upvalueindex(3)      /* of proxy_index: entry number -> method value, weak */
+#define VALUES lua_upvalueindex(3)      /* of proxy_index: entry number -> method value or module's attribute, weak */
 
 typedef struct method {
     const void *magic;
-    PyTypeObject *type; /* borrowed, for comparing */
-    PyObject *name;     /* lives as long as the process */
-    PyObject *self;     /* borrowed from the proxy, for comparing */
-    proxy *from;        /* the proxy it was fetched from, while waiting; its finalizer tells us */
-    PyObject *owned;    /* the receiver itself, once that proxy is gone */
-    bool waiting;       /* fetched, not yet called */
+    PyObject *name; /* lives as long as the process */
+    proxy *from;    /* the receiver; the user value keeps it */
 } method;
 
 static const char method_magic = 'm';
@@ -112,6 +108,13 @@ attribute *find_attribute(lua_State *L, state *S, PyTypeObject *type, int i, att
     return likely(is_about(a, type, s)) ? a : new_attribute(L, S, type, i, own);
 }
 
+/* An attribute of an instance may stand before the type's method from now on. */
+void method_is_shadowed(lua_State *L, state *S, PyTypeObject *type, int i) {
+    const void *address = lua_topointer(L, i);
+    attribute *a = slot_of(S, type, address);
+    if (is_about(a, type, address)) a->method = false;
+}
+
 /* *own lives on the C stack; interned names of the table live for ever */
 void forget_own_name(attribute *a, attribute *own) {
     if (a == own && a != NULL) Py_DECREF(own->name);
@@ -126,83 +129,24 @@ static inline method *to_method(lua_State *L, int i) {
 
 bool is_method(lua_State *L, int i) { return to_method(L, i) != NULL; }
 
-static void let_go(state *S, method *m) {
-    if (m->from != NULL) m->from->waiting = NULL;
-    m->from = NULL;
-    if (m->owned != NULL) {
-        bury(S, m->owned);
-        S->proxies--; /* the place in the queue that its proxy left to it */
-        atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
+/* Method `name` of the proxy p at index 1. slot is the entry's number, or 0 for a name without one. */
+static int push_method(lua_State *L, lua_Integer slot, PyObject *name, proxy *p) {
+    if (likely(slot != 0)) {
+        lua_rawgeti(L, VALUES, slot);
+        method *m = (method *)lua_touserdata(L, -1); /* the table is ours: a method, a proxy, or nothing */
+        if (likely(m != NULL && m->magic == &method_magic && m->from == p && m->name == name)) return 1;
+        lua_pop(L, 1);
     }
-    m->owned = NULL;
-    m->waiting = false;
-}
-
-void method_outlives_proxy(state *S, proxy *p) {
-    method *m = p->waiting;
-    m->from = NULL;
-    m->owned = p->o; /* with its place in the burial queue */
-    p->waiting = NULL;
-    p->o = NULL;
-    S->proxies += m->owned != NULL;
-}
-
-static int method_gc(lua_State *L) {
-    method *m = to_method(L, 1);
-    if (m == NULL) return 0;
-    state *S = STATE(L);
-    let_go(S, m);
-    if (S->fetched == m) S->fetched = NULL;
-    m->magic = NULL;
-    return 0;
-}
-
-static method *new_method(lua_State *L, const attribute *a) {
-    method *m = (method *)lua_newuserdatauv(L, sizeof *m, 0);
-    *m = (method){.magic = &method_magic, .name = a->name};
+    method *m = (method *)lua_newuserdatauv(L, sizeof *m, 1);
+    *m = (method){&method_magic, name, p};
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &method_metatable);
     lua_setmetatable(L, -2);
-    return m;
-}
-
-/* Two method values of one proxy, both waiting: the older gets a reference of its own. [raises] */
-static void settle_older(lua_State *L, state *S, proxy *p) {
-    reserve_burial(L, S);
-    cross c;
-    enter(L, S, &c);
-    if (p->waiting != NULL) {
-        method *m = p->waiting;
-        Py_INCREF(p->o);
-        m->owned = p->o;
-        m->from = NULL;
-        p->waiting = NULL;
-        S->proxies++;
-        atomic_fetch_add_explicit(&live_proxies, 1, memory_order_relaxed);
-    }
-    leave(&c);
-}
-
-static int push_method(lua_State *L, state *S, attribute *a, proxy *p) {
-    lua_Integer slot = a - S->attributes + 1;
-    lua_rawgeti(L, VALUES, slot);
-    method *m = (method *)lua_touserdata(L, -1); /* the table is ours: a method, a proxy, or nothing */
-    if (unlikely(m == NULL || m->magic != &method_magic || m->waiting || m->name != a->name)) {
-        attribute copy = *a;
-        lua_pop(L, 1);
-        m = new_method(L, &copy);
+    if (slot != 0) {
         lua_pushvalue(L, -1);
-        lua_rawseti(L, VALUES, slot);
-        m->type = copy.type;
-    } else {
-        m->type = a->type;
+        lua_rawseti(L, VALUES, slot); /* an array part: no allocation */
     }
-    if (unlikely(p->waiting != NULL)) settle_older(L, S, p);
-    if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
-    m->self = p->o;
-    m->from = p;
-    m->waiting = true;
-    S->fetched = m;
-    p->waiting = m;
     return 1;
 }
 
@@ -239,22 +183,21 @@ static bool from_type(PyObject *o, PyObject *name, PyObject *value) {
     return yes;
 }
 
-/* `end_` that found the method `end` of the type: the entry takes the real name, by which the method will be called */
-static void take_real_name(PyObject *o, attribute *a, PyObject *value) {
-    PyObject *underscored = PyObject_GetAttr((PyObject *)Py_TYPE(o), a->name);
-    PyErr_Clear();
-    Py_XDECREF(underscored);
-    a->keyword = underscored == NULL;
-    if (!a->keyword) return;
-    PyObject *plain = strip_underscore(a->name);
-    if (plain != NULL) PyUnicode_InternInPlace(&plain);
-    if (plain != NULL && from_type(o, plain, value)) {
-        a->name = plain; /* lives for ever, as interned names of the table do */
-        a->keyword = false;
-    } else {
+/* The name by which `value`, read from o as `name`, is a method of o's type; NULL if it is none. With keyword, `end_` may have
+   found the method `end`. Lives for ever. Runs Python code. */
+static PyObject *method_name(PyObject *o, PyObject *name, bool keyword, PyObject *value) {
+    PyObject *found = name, *plain = NULL;
+    if (unlikely(keyword)) {
+        PyObject *underscored = PyObject_GetAttr((PyObject *)Py_TYPE(o), name);
         PyErr_Clear();
-        Py_XDECREF(plain);
+        if (underscored == NULL) found = plain = strip_underscore(name);
+        if (plain != NULL) PyUnicode_InternInPlace(&plain), found = plain;
+        Py_XDECREF(underscored);
     }
+    bool yes = found != NULL && from_type(o, found, value);
+    PyErr_Clear();
+    if (!yes) Py_CLEAR(plain);
+    return yes ? found : NULL;
 }
 
 /* torch.zeros is the same object at every read, so it may be the same proxy: the last one of this name, if it still holds that
@@ -278,54 +221,74 @@ static int index_module(lua_State *L, cross *c, attribute *a, PyObject *value) {
         return 1;
     }
     int n = result(L, c, value);
-    if (to_proxy(L, -1) != NULL) {
+    proxy *p = to_proxy(L, -1);
+    if (p != NULL) {
+        p->shared = true;
         lua_pushvalue(L, -1);
         lua_rawseti(L, VALUES, slot); /* an array part: no allocation */
     }
     return n;
 }
 
-/* The value is no scalar: a method of the type, an object, or NULL and a Python error. a is the entry of the name, or NULL for a
-   name without one. Takes the references. */
-static __attribute__((noinline)) int index_object(lua_State *L, cross *c, attribute *a, proxy *p, PyObject *o, PyObject *name,
-                                                  PyObject *value) {
-    PyTypeObject *type = Py_TYPE(o);
-    bool known = value != NULL && a != NULL && a->type == type && a->name == name; /* it may be another's by now */
-    bool fetched = false;
-    if (known) {
-        if (unlikely(a->keyword)) take_real_name(o, a, value);
-        fetched = !a->keyword && from_type(o, a->name, value);
-    }
-    if (a == NULL) Py_DECREF(name);
-    Py_DECREF(o);
-    if (fetched) {
-        a->method = type != &PySuper_Type; /* there the next one may stand before another class */
-        Py_DECREF(value);
-        leave(c);
-        return push_method(L, c->S, a, p);
-    }
-    if (known && type == &PyModule_Type) return index_module(L, c, a, value);
-    return result_object(L, c, value);
+/* what an attribute was read with */
+typedef struct reading {
+    proxy *p;
+    PyObject *o; /* owned */
+    const void *address;
+    PyObject *name; /* lives for ever, or is owned: not listed */
+    bool keyword, listed;
+} reading;
+
+/* the entry of a reading, unless it is another's by now; Python code may have come back to Lua */
+static attribute *entry_of(state *S, const reading *r) {
+    attribute *a = r->listed ? slot_of(S, Py_TYPE(r->o), r->address) : NULL;
+    return a != NULL && is_about(a, Py_TYPE(r->o), r->address) && a->name == r->name ? a : NULL;
 }
 
+/* The value is no scalar: a method of the type, an object, or NULL and a Python error. Takes it, and what the reading owns. */
+static __attribute__((noinline)) int index_object(lua_State *L, cross *c, reading *r, PyObject *value) {
+    state *S = c->S;
+    PyTypeObject *type = Py_TYPE(r->o);
+    PyObject *name = NULL;
+    if (value != NULL) UNLOCKED(c, name = method_name(r->o, r->name, r->keyword, value));
+    attribute *a = entry_of(S, r);
+    if (name != NULL && a != NULL) {
+        a->name = name;
+        a->keyword = false;
+        a->method = type != &PySuper_Type; /* there the next one may stand before another class */
+    }
+    if (!r->listed && name != r->name) Py_DECREF(r->name); /* the name of a method stays */
+    bool module = type == &PyModule_Type && a != NULL;
+    Py_DECREF(r->o);
+    if (name != NULL) {
+        Py_DECREF(value);
+        leave(c);
+        return push_method(L, a != NULL ? a - S->attributes + 1 : 0, name, r->p);
+    }
+    return module && value != NULL ? index_module(L, c, a, value) : result_object(L, c, value);
+}
+
+/* a: the entry if it was known before the crossing, or NULL */
 static int index_attribute(lua_State *L, state *S, attribute *a, proxy *p) {
     cross c;
     enter(L, S, &c);
-    PyObject *o = p->o;
-    attribute own;
-    if (unlikely(a == NULL)) a = find_attribute(L, S, Py_TYPE(o), 2, &own);
-    if (unlikely(a == NULL)) return result_error(L, &c);
-    PyObject *name = a->name; /* lives for ever, unless it is own's */
-    bool keyword = a->keyword;
-    if (unlikely(a == &own)) a = NULL;
-    Py_INCREF(o);
+    reading r = {.p = p, .o = own(L, &c, p), .address = lua_topointer(L, 2)};
+    attribute unlisted;
+    if (unlikely(a == NULL || !is_about(a, Py_TYPE(r.o), r.address))) a = find_attribute(L, S, Py_TYPE(r.o), 2, &unlisted);
+    if (unlikely(a == NULL)) {
+        Py_DECREF(r.o);
+        return result_error(L, &c);
+    }
+    r.name = a->name;
+    r.keyword = a->keyword;
+    r.listed = a != &unlisted;
     park(&c);
-    PyObject *value = PyObject_GetAttr(o, name);
-    if (unlikely(value == NULL)) value = get_missing(o, name, keyword);
+    PyObject *value = PyObject_GetAttr(r.o, r.name);
+    if (unlikely(value == NULL)) value = get_missing(r.o, r.name, r.keyword);
     unpark(&c);
-    if (value == NULL || a == NULL || !push_scalar(L, value)) return index_object(L, &c, a, p, o, name, value);
+    if (unlikely(value == NULL || !r.listed || !push_scalar(L, value))) return index_object(L, &c, &r, value);
     Py_DECREF(value);
-    Py_DECREF(o);
+    Py_DECREF(r.o);
     leave(&c);
     return 1;
 }
@@ -340,46 +303,51 @@ int proxy_index(lua_State *L) {
         S->indexed = p;
     }
     if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
-    PyTypeObject *type = Py_TYPE(p->o);
-    const void *address = lua_topointer(L, 2); /* of a string, if it is one that an entry knows: each anchors its own */
-    attribute *a = slot_of(S, type, address);
-    if (likely(is_about(a, type, address))) {
-        if (a->method) return push_method(L, S, a, p);
-    } else {
-        a = NULL;
+    if (unlikely(lua_type(L, 2) != LUA_TSTRING || S->dead)) {
+        ready(L, k);
+        return index_item(L, S, p);
     }
+    PyTypeObject *type = Py_TYPE(p->o);
+    const void *address = lua_topointer(L, 2);
+    attribute *a = slot_of(S, type, address);
+    if (unlikely(!is_about(a, type, address))) a = NULL;
+    else if (a->method) return push_method(L, a - S->attributes + 1, a->name, p);
     ready(L, k);
-    if (unlikely(a == NULL) && lua_type(L, 2) != LUA_TSTRING) return index_item(L, S, p->o);
     return index_attribute(L, S, a, p);
 }
 
 /* ---- using a method value ---- */
 
-static PyObject *receiver_of(const method *m) { /* borrowed; NULL if there is none any more */
-    if (!m->waiting) return NULL;
-    return m->from != NULL ? m->from->o : m->owned;
+/* the attribute itself, read again from the receiver: new reference or Python error */
+static PyObject *read_method(state *S, const method *m) {
+    PyObject *self = m->from->o, *value;
+    if (self == NULL) return conversion_error("python object is closed");
+    Py_INCREF(self);
+    thread *holder = S->holder;
+    lend(S);
+    value = PyObject_GetAttr(self, m->name);
+    take_back(S, holder);
+    Py_DECREF(self);
+    return value;
 }
 
-PyObject *method_to_python(lua_State *L, state *S, int i) {
-    (void)S;
-    method *m = to_method(L, i);
-    PyObject *self = receiver_of(m);
-    if (self != NULL) return PyObject_GetAttr(self, m->name);
-    const char *s = PyUnicode_AsUTF8AndSize(m->name, NULL);
-    return conversion_error("method '%s' was fetched, called, and then passed on: pass py.bound(obj, \"%s\")", s, s);
-}
+PyObject *method_to_python(lua_State *L, state *S, int i) { return read_method(S, to_method(L, i)); }
 
 /* Called without its receiver. If the instance has an attribute of its own there, that is what was meant. */
 static int call_without_receiver(lua_State *L, state *S, method *m) {
     cross c;
     enter(L, S, &c);
-    PyObject *self = receiver_of(m);
-    PyObject *own = self != NULL ? PyObject_GetAttr(self, m->name) : NULL;
+    PyObject *self = own(L, &c, m->from), *value;
+    bool shadowed = false;
+    park(&c);
+    value = PyObject_GetAttr(self, m->name);
     PyErr_Clear();
-    bool shadowed = own != NULL && !from_type(self, m->name, own);
-    if (shadowed) return call_python(L, &c, own, 2);
-    Py_XDECREF(own);
-    let_go(S, m);
+    if (value != NULL) shadowed = !from_type(self, m->name, value);
+    PyErr_Clear();
+    unpark(&c);
+    Py_DECREF(self);
+    if (shadowed) return call_python(L, &c, value, 2);
+    Py_XDECREF(value);
     char name[64] = "";
     const char *s = PyUnicode_AsUTF8AndSize(m->name, NULL);
     if (s != NULL) strncat(name, s, sizeof name - 1);
@@ -390,19 +358,13 @@ static int call_without_receiver(lua_State *L, state *S, method *m) {
 static int method_call(lua_State *L) {
     site *k = SITE(L);
     state *S = k->S;
-    method *m = (method *)lua_touserdata(L, 1);
-    if (unlikely(m == NULL || m != S->fetched)) {
-        m = to_method(L, 1);
-        if (m == NULL) return luaL_typeerror(L, 1, "python method");
-    }
+    method *m = to_method(L, 1);
+    if (unlikely(m == NULL)) return luaL_typeerror(L, 1, "python method");
     ready(L, k);
     proxy *p = m->from;
-    bool same = p != NULL && lua_touserdata(L, 2) == (void *)p;
-    if (!same) p = to_proxy(L, 2);
-    if (likely(p != NULL && p->o == m->self && p->o != NULL)) {
-        if (likely(m->waiting)) let_go(S, m);
-    } else if (m->waiting || p == NULL || p->o == NULL || Py_TYPE(p->o) != m->type) {
-        return call_without_receiver(L, S, m);
+    if (unlikely(lua_touserdata(L, 2) != (void *)p)) {
+        p = to_proxy(L, 2); /* another proxy of the same object will do */
+        if (p == NULL || p->o != m->from->o) return call_without_receiver(L, S, m);
     }
     return call_method(L, S, m->name, p);
 }
@@ -434,7 +396,7 @@ static int method_index(lua_State *L) {
 
 void open_methods(lua_State *L, state *S) {
     static const luaL_Reg metamethods[] = {
-        {"__call", method_call}, {"__index", method_index}, {"__tostring", method_tostring}, {"__gc", method_gc}, {NULL, NULL}};
+        {"__call", method_call}, {"__index", method_index}, {"__tostring", method_tostring}, {NULL, NULL}};
     lua_createtable(L, 0, 32);
     set_functions(L, S, metamethods);
     lua_pushliteral(L, "python method");

@@ -108,6 +108,7 @@ static void open_state(lua_State *L) {
     if (S == NULL) luaL_error(L, "not enough memory");
     S->refs = 1;
     S->callback_timeout = 10;
+    S->scope = &S->root;
     S->gc_threshold = 64 << 20;
     S->gc_step = 0.2;
     S->holder = this_thread();

@@ -110,11 +110,10 @@ PyObject *get_named(PyObject *o, const attribute *a) {
     return value != NULL ? value : get_missing(o, a->name, a->keyword);
 }
 
-int index_item(lua_State *L, state *S, PyObject *o) {
+int index_item(lua_State *L, state *S, proxy *p) {
     cross c;
     enter(L, S, &c);
-    PyObject *value = NULL, *key = key_to_python(L, S, 2);
-    Py_INCREF(o);
+    PyObject *o = own(L, &c, p), *value = NULL, *key = key_to_python(L, S, 2);
     if (key != NULL) UNLOCKED(&c, value = PyObject_GetItem(o, key));
     Py_XDECREF(key);
     Py_DECREF(o);
@@ -138,18 +137,23 @@ static int proxy_newindex(lua_State *L) {
     ready(L, k);
     cross c;
     enter(L, S, &c);
-    bool text = lua_type(L, 2) == LUA_TSTRING;
-    PyObject *o = p->o, *key = NULL, *value = NULL;
-    Py_INCREF(o);
-    attribute own, *a = text ? find_attribute(L, S, Py_TYPE(o), 2, &own) : NULL;
-    if (!text) key = key_to_python(L, S, 2);
-    int failed = -1;
-    if (a != NULL || key != NULL) value = to_python(L, S, 3);
-    if (value != NULL) {
-        UNLOCKED(&c, failed = text ? set_attribute(o, a->name, value, a->keyword) : PyObject_SetItem(o, key, value));
-        if (text) a->method = false; /* an attribute of the instance may stand before the type's method now */
+    bool text = lua_type(L, 2) == LUA_TSTRING, keyword = false;
+    PyObject *o = own(L, &c, p), *key = NULL, *value = NULL;
+    attribute unlisted, *a = NULL;
+    if (!text) {
+        key = key_to_python(L, S, 2);
+    } else if ((a = find_attribute(L, S, Py_TYPE(o), 2, &unlisted)) != NULL) {
+        keyword = a->keyword;
+        key = a->name; /* the entry may be another's once the value is converted */
+        Py_INCREF(key);
+        forget_own_name(a, &unlisted);
     }
-    if (text) forget_own_name(a, &own);
+    int failed = -1;
+    if (key != NULL) value = to_python(L, S, 3);
+    if (value != NULL) {
+        UNLOCKED(&c, failed = text ? set_attribute(o, key, value, keyword) : PyObject_SetItem(o, key, value));
+        if (text) method_is_shadowed(L, S, Py_TYPE(o), 2);
+    }
     UNLOCKED(&c, Py_XDECREF(value));
     Py_XDECREF(key);
     Py_DECREF(o);
@@ -169,8 +173,7 @@ static int proxy_call(lua_State *L) {
     ready(L, k);
     cross c;
     enter(L, S, &c);
-    Py_INCREF(p->o);
-    return call_python(L, &c, p->o, 2);
+    return call_python(L, &c, own(L, &c, p), 2);
 }
 
 /* ---- text ---- */
@@ -203,8 +206,7 @@ static int proxy_tostring(lua_State *L) {
     ready(L, k);
     cross c;
     enter(L, S, &c);
-    PyObject *o = p->o, *text = NULL;
-    Py_INCREF(o);
+    PyObject *o = own(L, &c, p), *text = NULL;
     UNLOCKED(&c, text = text_of(o));
     UNLOCKED(&c, Py_DECREF(o));
     return result(L, &c, text);
@@ -275,8 +277,7 @@ static int proxy_len(lua_State *L) {
     ready(L, k);
     cross c;
     enter(L, S, &c);
-    PyObject *o = to_proxy(L, 1)->o;
-    Py_INCREF(o);
+    PyObject *o = own(L, &c, to_proxy(L, 1));
     Py_ssize_t n = -1;
     UNLOCKED(&c, n = PyObject_Size(o));
     Py_DECREF(o);

@@ -2,23 +2,9 @@
    that joining and leaving never allocates. */
 #include "bridge.h"
 
-struct scope {
-    proxy *first;
-    scope *outer;
-    thread *thread; /* others that borrow the Lua state meanwhile make proxies of their own */
-    bool over;
-};
-
 enum { DEPTH = 4 }; /* of tables in which proxies are looked for */
 
-void join_scope(state *S, proxy *p) {
-    scope *s = S->scope;
-    if (s == NULL || s->thread != current_thread) return;
-    p->next = s->first;
-    p->link = &s->first;
-    if (s->first != NULL) s->first->link = &p->next;
-    s->first = p;
-}
+scope *current_scope(state *S) { return S->scope->thread == current_thread ? S->scope : &S->root; }
 
 static void keep_values(lua_State *L, const scope *s, int first, int depth);
 
@@ -28,12 +14,7 @@ static void keep_value(lua_State *L, const scope *s, int i, int depth) {
     if (p != NULL) {
         if (p->link == NULL) return;
         leave_scope(p);
-        scope *outer = s->outer;
-        if (outer == NULL || outer->thread != s->thread) return;
-        p->next = outer->first;
-        p->link = &outer->first;
-        if (outer->first != NULL) outer->first->link = &p->next;
-        outer->first = p;
+        add_to_scope(s->outer, p);
     } else if (lua_type(L, i) == LUA_TTABLE && depth < DEPTH && lua_checkstack(L, 3)) {
         i = lua_absindex(L, i);
         for (lua_pushnil(L); lua_next(L, i) != 0; lua_pop(L, 1)) keep_values(L, s, lua_gettop(L) - 1, depth + 1);
@@ -52,21 +33,17 @@ static int keep_call(lua_State *L) {
     return lua_gettop(L);
 }
 
-static void close_all(lua_State *L, state *S, scope *s) {
-    if (s->first == NULL) return;
-    cross c;
-    enter(L, S, &c);
+void close_scope(state *S, scope *s, cross *c) {
     while (s->first != NULL) { /* a decref can run any code, which may close others of the list */
         proxy *p = s->first;
         PyObject *o = p->o;
         leave_scope(p);
         uncharge(S, p);
         p->o = NULL;
-        if (o == NULL) continue;
         atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
-        UNLOCKED(&c, Py_DECREF(o));
+        if (c == NULL) Py_DECREF(o);
+        else UNLOCKED(c, Py_DECREF(o));
     }
-    leave(&c);
 }
 
 /*** py.scope(f) -> ...
@@ -87,7 +64,12 @@ int py_scope(lua_State *L) {
     S->scope = s->outer;
     s->over = true;
     keep_values(L, s, 2, 0);
-    close_all(L, S, s);
+    if (s->first != NULL) {
+        cross c;
+        enter(L, S, &c);
+        close_scope(S, s, &c);
+        leave(&c);
+    }
     if (status != LUA_OK) return lua_error(L);
     return lua_gettop(L) - 1;
 }

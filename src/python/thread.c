@@ -121,8 +121,8 @@ static void hang(void) {
     for (;;) nanosleep(&(struct timespec){3600, 0}, NULL);
 }
 
-void unpark_slow(cross *c) {
-    if (acquire_state(c->S, c->thread, -1) < 0) hang();
+void take_back_slow(state *S, thread *t) {
+    if (acquire_state(S, t, -1) < 0) hang();
 }
 
 /* ---- crossings ---- */
