@@ -177,6 +177,7 @@ typedef struct proxy {
     int64_t charged;            /* bytes charged to Lua's collector */
     struct proxy *next, **link; /* in its scope */
     bool shared;                /* the attribute of a module, given again at the next read: not for one reader to close */
+    bool finalized;             /* by Lua; it may still be used, while the state closes */
 } proxy;
 
 /* ---- functions over the bridge ---- */

@@ -27,7 +27,7 @@ static proxy *new_proxy(lua_State *L, state *S) {
     p->o = NULL;
     p->charged = 0;
     p->link = NULL;
-    p->shared = false;
+    p->shared = p->finalized = false;
     S->proxies++;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
     lua_setmetatable(L, -2);
@@ -37,7 +37,8 @@ static proxy *new_proxy(lua_State *L, state *S) {
 static int proxy_gc(lua_State *L) {
     state *S = STATE(L);
     proxy *p = to_proxy(L, 1);
-    if (p == NULL) return 0;
+    if (p == NULL || p->finalized) return 0;
+    p->finalized = true;
     if (S->indexed == p) S->indexed = NULL;
     if (S->called == p) S->called = NULL;
     uncharge(S, p);
@@ -47,7 +48,6 @@ static int proxy_gc(lua_State *L) {
         p->o = NULL;
         atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
     }
-    p->magic = NULL; /* finalized: no proxy any more */
     S->proxies--;
     return 0;
 }
@@ -137,7 +137,7 @@ static int new_proxy_protected(lua_State *L) { /* state */
     return 1;
 }
 
-/* The blank that READY made is gone if the same function ran again meanwhile, in a callback. */
+/* The blank that READY made is gone if the same function ran again meanwhile, in a callback, or if the Lua state is closing. */
 static void renew_blank(lua_State *L, cross *c, site *k, PyObject *value) {
     lua_pushcfunction(L, new_proxy_protected);
     lua_pushlightuserdata(L, c->S);
@@ -154,7 +154,7 @@ static void renew_blank(lua_State *L, cross *c, site *k, PyObject *value) {
 /* the blank becomes the owner of value (taken), and is pushed */
 static proxy *push_blank_with(lua_State *L, cross *c, PyObject *value) {
     site *k = SITE(L);
-    if (unlikely(k->blank == NULL)) renew_blank(L, c, k, value);
+    if (unlikely(k->blank == NULL || k->blank->finalized)) renew_blank(L, c, k, value);
     proxy *p = k->blank;
     lua_pushvalue(L, lua_upvalueindex(2));
     k->blank = NULL;

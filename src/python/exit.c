@@ -118,7 +118,7 @@ int close_state(lua_State *L) {
     S->closing = true;
     if (!is_shut) wait_for_borrowers(S, t);
     drain(S, L);
-    if (!is_shut) close_scope(S, &S->root, NULL); /* made by finalizers of this very closing: theirs are not to come */
+    close_scope(S, &S->root, NULL); /* made by finalizers of this very closing: theirs are not to come */
     S->dead = true;
     close_waiters(S);
     for (state **p = &states; *p != NULL; p = &(*p)->next) {

@@ -41,8 +41,8 @@ void close_scope(state *S, scope *s, cross *c) {
         uncharge(S, p);
         p->o = NULL;
         atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
-        if (c == NULL) Py_DECREF(o);
-        else UNLOCKED(c, Py_DECREF(o));
+        if (c != NULL) UNLOCKED(c, Py_DECREF(o));
+        else if (!is_shut) Py_DECREF(o);
     }
 }
 
