@@ -21,8 +21,12 @@ typedef struct directory {
     uint64_t count, size, start;
 } directory;
 
+static bool has_locator(const uint8_t *bytes, size_t end) {
+    return end >= LOCATOR_SIZE && get32(bytes + end - LOCATOR_SIZE) == LOCATOR_MARK;
+}
+
 static moon_status find_wide(const uint8_t *bytes, size_t end, directory *d, size_t *after) {
-    if (end < LOCATOR_SIZE || get32(bytes + end - LOCATOR_SIZE) != LOCATOR_MARK) {
+    if (!has_locator(bytes, end)) {
         return moon_fail(MOON_EVALUE, "the zip archive lacks the zip64 locator that its end asks for");
     }
     size_t locator = end - LOCATOR_SIZE;
@@ -50,7 +54,8 @@ static moon_status find_directory(const uint8_t *bytes, size_t size, directory *
     }
     *d = (directory){get16(bytes + end + 10), get32(bytes + end + 12), get32(bytes + end + 16)};
     *after = end;
-    if (d->count == 0xffff || d->size == FULL || d->start == FULL) {
+    /* where there is a wide record it holds, though all may fit in this one too */
+    if (has_locator(bytes, end) || d->count == 0xffff || d->size == FULL || d->start == FULL) {
         moon_status status = find_wide(bytes, end, d, after);
         if (status) return status;
     }
