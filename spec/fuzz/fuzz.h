@@ -13,12 +13,12 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-#define REQUIRE(condition)                                                            \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
+#define REQUIRE(condition)                                                           \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
             fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
+            abort();                                                                 \
+        }                                                                            \
     } while (0)
 
 static long live_blocks;
