@@ -23,7 +23,7 @@ lua_include='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](lua|lauxlib|luali
 python_include='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](Python\.h|numpy/|cpython/)'
 # src/python may name Lua, Python, NumPy, the C library, its own headers and our public ones
 foreign_to_bridge='^[[:space:]]*#[[:space:]]*include[[:space:]]*"(\.\.|core/|src/|devices/|device\.h|tensor\.h|storage\.h|ops\.h)'
-export ALLOCATION='\b(malloc|calloc|realloc|aligned_alloc|posix_memalign|mmap|cudaMalloc)[[:space:]]*\('
+export ALLOCATION='(^|[^.])\b(malloc|calloc|realloc|aligned_alloc|posix_memalign|mmap|cudaMalloc)[[:space:]]*\('
 
 mapfile -t below < <(in_c src/core devices)
 mapfile -t lua_side < <(in_c src/lua)

@@ -102,12 +102,13 @@ static bool numpy_has(moon_dtype dtype) {
 static moon_status dtype_of(const char *descr, size_t n, moon_dtype *out, bool *swap) {
     char quoted[MOON_QUOTED];
     moon_quoted(descr, n, quoted);
-    size_t letter = n > 0 && strchr("<>|=", descr[0]) != NULL ? 1 : 0;
+    size_t letter = n > 0 && memchr("<>|=", descr[0], 4) != NULL ? 1 : 0;
     char kind = '\0';
     int size = 0;
     size_t i = letter;
     if (i < n) kind = descr[i++];
-    for (; i < n && descr[i] >= '0' && descr[i] <= '9' && size < 1000; i++) size = 10 * size + (descr[i] - '0');
+    if (i < n && descr[i] == '0') size = -1; /* no number starts so */
+    for (; i < n && descr[i] >= '0' && descr[i] <= '9' && size >= 0 && size < 1000; i++) size = 10 * size + (descr[i] - '0');
     for (int d = 0; i == n && d < MOON_DTYPE_COUNT; d++) {
         moon_dtype dtype = (moon_dtype)d;
         if (!numpy_has(dtype) || kind_letter(dtype) != kind || moon_dtypes[d].size != size) continue;
