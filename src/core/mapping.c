@@ -114,6 +114,7 @@ moon_status moon_map_file(const char *path, moon_map_mode mode, int64_t offset, 
     if (__builtin_add_overflow(offset, nbytes, &need) || need > INT64_MAX - 65536) {
         return moon_fail(MOON_EVALUE, "offset %lld and %lld bytes overflow 63 bits", (long long)offset, (long long)nbytes);
     }
+    bool fresh = mode == MOON_MAP_CREATE && access(path, F_OK) != 0;
     moon_status status = open_file(path, flags[mode], &fd, &size, error);
     if (status) return status;
     if (mode == MOON_MAP_CREATE) {
@@ -131,5 +132,6 @@ moon_status moon_map_file(const char *path, moon_map_mode mode, int64_t offset, 
         }
     }
     close(fd);
+    if (status && fresh) unlink(path);
     return status;
 }

@@ -186,7 +186,7 @@ static moon_status check_apart(const moon_zip *zip) {
 moon_status moon_zip_open(moon_zip *zip, const uint8_t *bytes, size_t size) {
     directory d = {0, 0, 0};
     size_t end = 0;
-    *zip = (moon_zip){.bytes = bytes, .size = size};
+    *zip = (moon_zip){.bytes = bytes};
     moon_status status = find_directory(bytes, size, &d, &end);
     if (status || d.count == 0) {
         return status || d.size == 0 ? status

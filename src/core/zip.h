@@ -15,7 +15,6 @@ typedef struct moon_zip_entry {
 
 typedef struct moon_zip {
     const uint8_t *bytes;
-    size_t size;
     moon_zip_entry *entries; /* in the archive's order */
     size_t count, room;
 } moon_zip;
