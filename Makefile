@@ -73,7 +73,7 @@ FORCE:
 
 # ---- commands ----
 
-.PHONY: help setup demo check test specs lint asan bench doctor env install clean FORCE
+.PHONY: help setup demo check test specs lint asan fuzz bench doctor env install clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -100,6 +100,9 @@ lint: ## layering, luacheck, cppcheck, format, docs
 
 asan: setup ## the specs under ASan and UBSan
 	@scripts/test.sh asan
+
+fuzz: setup ## the parsers of foreign bytes under libFuzzer, 60 s each
+	@scripts/test.sh fuzz
 
 bench: ## measure every row against its reference into bench/RESULTS.md
 	@scripts/setup.sh run

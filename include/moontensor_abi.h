@@ -28,6 +28,7 @@ typedef enum moon_status {
     MOON_EMEMORY,      /* out of memory */
     MOON_EDEVICE,      /* a device that is missing or failed */
     MOON_EUNSUPPORTED, /* what this device or this format cannot do */
+    MOON_EFILE,        /* a file that cannot be opened, read or written */
 } moon_status;
 
 /* ---- dtypes ---- */

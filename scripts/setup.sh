@@ -24,6 +24,8 @@ if [ "${1:-all}" = all ]; then
     have luacheck || need lua-check
     have clang-format || need clang-format
     have cppcheck || need cppcheck
+    # the fuzz targets
+    have clang && ls /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || need clang libclang-rt-dev
     # the installation checks start Debian's own interpreter too
     [ ! -x /usr/bin/python3.11 ] || ls /usr/lib/*/libpython3.11.so.1.0 >/dev/null 2>&1 || need libpython3.11
 fi

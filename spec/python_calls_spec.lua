@@ -45,6 +45,17 @@ describe("calls", function()
     assert.is_true((py.unpack(bound(1))) == o)
   end)
 
+  it("a method in C that is told its class is a method too", function()
+    local pattern = py.import "re".compile("a+")
+    assert.equal("aa", pattern:match("aab"):group())
+    assert.matches("method 'match' called without its receiver", failure(pattern.match, "aab"))
+    local packer = py.import "zlib".compressobj(9)
+    assert.equal("x\xda", packer:compress(py.bytes "abc"))
+    assert.equal("abc", py.import "zlib".decompress(py.bytes("x\xda" .. packer:flush())))
+    assert.equal("ab", py.builtins.str.join("", {"a", "b"}))
+    assert.equal("{1: None, 2: None}", tostring(py.builtins.dict.fromkeys({1, 2})))
+  end)
+
   it("RB15: a method taken from an object outlives the name of the object", function()
     local o = py.eval "type('O', (), {'m': lambda self, *a: (self.x, a), 'x': 5})()"
     local m = o.m

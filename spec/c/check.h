@@ -26,6 +26,8 @@ typedef struct test {
 extern const test dtype_suite[], view_suite[], copy_suite[], ops_suite[], reduce_suite[], dlpack_suite[], storage_suite[],
     format_suite[], memory_suite[];
 
+extern const test files_suite[];
+
 void check_failed(const char *file, int line, const char *format, ...) MOON_PRINTF(3, 4);
 
 #define CHECK(condition)                                                      \

@@ -73,6 +73,22 @@ local function copies()
   return y
 end
 
+local function files()
+  local name = os.tmpname()
+  local x, y = moon.arange(4):view(2, 2), moon.tensor({1.5}, "bfloat16")
+  moon.save(name .. ".npy", x:t())
+  moon.load(name .. ".npy")
+  moon.save(name .. ".npz", {a = x, b = x:t()}, {order = {"b", "a"}})
+  moon.load(name .. ".npz")
+  moon.save(name .. ".safetensors", {a = x, b = y}, {metadata = {k = "v"}, order = {"b", "a"}})
+  moon.load(name .. ".safetensors")
+  pcall(moon.load, name .. ".none.npz")
+  pcall(moon.save, name .. ".npz", {a = x, b = y})
+  moon.mmap(name, "int32", 2, {mode = "w+", offset = 4}):fill_(1)
+  moon.mmap(name, "uint8")
+  for _, ending in ipairs {"", ".npy", ".npz", ".safetensors"} do os.remove(name .. ending) end
+end
+
 local function operators()
   local x, y = moon.tensor({1, 2, 4}), moon.tensor({0.5, 0.25, 0.125}, "float64")
   local results = {x + y, x - 1, 2 * x, x / y, x // 2, x % 2, x ^ 2, -x, x & 1, x | 1, x ~ 1, ~x}
@@ -105,7 +121,7 @@ end
 function methods.t_or_self(x) return x end
 
 local function all()
-  creation(); views(); indexing(); copies(); operators(); world()
+  creation(); views(); indexing(); copies(); files(); operators(); world()
 end
 
 if arg[1] == "step" then

@@ -47,6 +47,7 @@ void moonl_open_ops(lua_State *L, int module, int methods, int meta);
 void moonl_open_reduce(lua_State *L, int module, int methods, int meta);
 void moonl_open_combine(lua_State *L, int module, int methods, int meta);
 void moonl_open_complex(lua_State *L, int module, int methods, int meta);
+void moonl_open_files(lua_State *L, int module, int methods, int meta);
 void moonl_open_random(lua_State *L, int module, int methods, int meta);
 void moonl_open_exchange(lua_State *L, int module, int methods, int meta);
 void moonl_open_world(lua_State *L, int module, int methods, int meta);

@@ -150,9 +150,12 @@ static int push_method(lua_State *L, lua_Integer slot, PyObject *name, proxy *p)
     return 1;
 }
 
-static inline bool is_bound(const PyTypeObject *type) {
-    return type == bound_method_type || type == builtin_method_type || type == wrapper_type;
+/* of a function in C, also where it is told its class (METH_METHOD: re.Pattern.match), whose type is a subtype */
+static inline bool is_builtin(PyTypeObject *type) {
+    return type == builtin_method_type || PyType_IsSubtype(type, builtin_method_type);
 }
+
+static inline bool is_bound(PyTypeObject *type) { return type == bound_method_type || type == wrapper_type || is_builtin(type); }
 
 /* A function that an instance keeps in a method's place is used as one: torch's schedulers wrap optimizer.step so. */
 static bool stands_in(PyObject *o, PyObject *name, PyObject *value) {
@@ -176,7 +179,7 @@ static bool from_type(PyObject *o, PyObject *name, PyObject *value) {
         return bound;
     }
     PyObject *own = self == o ? PyObject_GetAttr((PyObject *)Py_TYPE(o), name) : NULL;
-    bool yes = own != NULL && Py_TYPE(own) != bound_method_type && Py_TYPE(own) != builtin_method_type;
+    bool yes = own != NULL && Py_TYPE(own) != bound_method_type && !is_builtin(Py_TYPE(own));
     PyErr_Clear();
     Py_XDECREF(self);
     Py_XDECREF(own);

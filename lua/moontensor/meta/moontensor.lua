@@ -499,6 +499,36 @@ function Complex:conj() end
 ---@return moontensor.Complex
 function moon.complex(re, im) end
 
+--- A tensor over a file's bytes, in row-major order from byte `offset` (0) on; 1-d to the end of the file unless sizes are given.
+--- Nothing is read before it is touched. Modes: `"r"`, the default, is read-only; `"r+"` writes to the file; `"c"` keeps writes in
+--- memory; `"w+"` makes the file, or empties it, and fills it with zeros up to the size needed. `x:free()` unmaps, once no
+--- view is left.
+---@param path string
+---@param dtype moontensor.dtype
+---@param ... integer|integer[]
+---@return moontensor.Tensor|nil
+---@return string
+---@return any
+function moon.mmap(path, dtype, ...) end
+
+--- What a file holds. Of `.npy` a tensor, column-major where the file is; of `.npz` a table from names to tensors; all in memory
+--- of their own. Of `.safetensors` a table from names to tensors, and the file's `__metadata__` or nil: the tensors are views of one
+--- private mapping, read when they are touched; writes to them stay in memory.
+---@param path string
+---@return moontensor.Tensor|table|nil
+---@return string
+---@return any
+function moon.load(path) end
+
+--- Writes a tensor to `.npy`, or a table of tensors by name to `.npz` or `.safetensors`, in one step: a file beside it is written,
+--- synced and renamed, so that `path` holds the old or the new whole, and nothing else is left. Tensors of any layout are taken; what
+--- NumPy can read has the bytes that NumPy writes. `.npz` is sorted by name, `.safetensors` as its reference does (wide dtypes
+--- first, then by name); `order`, a list of all names, gives another one. `metadata` is a table of strings for `.safetensors`.
+---@param path string
+---@param x moontensor.Tensor
+---@param options? table
+function moon.save(path, x, options) end
+
 --- A tensor over the memory of any producer: a native tensor, a userdata with `__dlpack`, and through the bridge torch, NumPy,
 --- DLPack, buffers and adapters. `force = true` detaches, moves to the CPU and copies. `readonly = false` demands a writable
 --- tensor, `readonly = true` forbids writing. Plain tables need `dtype=` and are copied.
