@@ -312,4 +312,10 @@ function py.each(object) end
 ---@param sequence any
 function py.unpack(sequence) end
 
+--- Calls f(keep) and returns its results. The Python objects that came to Lua meanwhile are let go at the end, error or not, without
+--- waiting for the collector: all but those that were returned or given to `keep(…)`, which passes its arguments through, tables of
+--- them (four deep) included. Later use of the others raises "python object is closed".
+---@param f function
+function py.scope(f) end
+
 return py
