@@ -12,4 +12,5 @@ if [ $# -gt 0 ]; then
     exec "$@"
 fi
 printf "export LUA_PATH_5_4='%s'\nexport LUA_CPATH_5_4='%s'\n" "$LUA_PATH_5_4" "$LUA_CPATH_5_4"
+printf "export PATH='%s'\n" "$root/bin:$PATH"
 [ -z "$MOONTENSOR_PYTHON" ] || printf "export MOONTENSOR_PYTHON='%s'\n" "$MOONTENSOR_PYTHON"

@@ -86,8 +86,11 @@ class Forged:
       print(select(2, pcall(x.to_torch, x)))
       local ok, e = pcall(torch.add, x, 1)
       print(ok, e)
+      print(select(2, pcall(x.to_dlpack, x)))
+      print(select(2, pcall(x.to_dlpack, x, {max_version = false})))
       print(x:to_torch{copy = true}:tolist())
       print(x:to_numpy():tolist())]]
+    assert.equal(4, select(2, out:gsub("negative stride", "")), out)
     has(out, "negative stride", "copy", "[5.0, 4.0, 3.0, 2.0, 1.0, 0.0]\n[5.0, 4.0, 3.0, 2.0, 1.0, 0.0]\nstatus 0\n")
   end)
 

@@ -61,6 +61,8 @@ describe("native tensors in NumPy", function()
     assert.same({0, 2}, py.tolua(a:tolist()))
     a[0] = 9
     assert.equal(0, x(1))
+    x:set(3, 77)
+    assert.equal(2, a[1])
   end)
 
   it("A10: 0-d and empty tensors", function()
@@ -241,8 +243,8 @@ describe("NumPy arrays in Lua", function()
 
   it("A20: what offers no memory is refused, and counters stand", function()
     settle()
-    local before = moon.stats()
     local list = py.list {1, 2}
+    local before = moon.stats()
     for _, options in ipairs {{}, {copy = true}} do
       has(failure(moon.from, list, options), "'list' object does not export a buffer", "dtype", "adapter")
     end

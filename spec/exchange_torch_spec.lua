@@ -95,6 +95,9 @@ describe("native tensors in torch", function()
     t = moon.zeros(1, 1, 3, "float64"):to_torch()
     assert.same({1, 1, 3}, py.tolua(t.shape))
     assert.same({3, 3, 1}, py.tolua(t:stride()))
+    t = moon.zeros(3, 3, 12)[{{2, 2}, {1, 1}, {}}]:to_torch() -- strides of extents 1 say nothing: they are made row-major
+    assert.same({1, 1, 12}, py.tolua(t.shape))
+    assert.same({12, 12, 1}, py.tolua(t:stride()))
 
     local sizes = {}
     for i = 1, 64 do sizes[i] = 1 end
@@ -170,6 +173,10 @@ describe("native tensors in torch", function()
     assert.equal("[3, 4]", tostring(back.shape))
     assert.equal(4, back:stride(1))
     assert.equal(1, back:stride(2))
+    local wide = moon.arange(12, "float64"):reshape(4, 3):t():to_torch {copy = true}
+    assert.same({4, 1}, py.tolua(wide:stride()))
+    assert.is_true(wide:is_contiguous())
+    assert.same({0.0, 3.0, 6.0, 9.0}, py.tolua(wide[0]:tolist()))
     assert.not_equal(x:data_ptr(), x:to_torch {copy = true}:data_ptr())
   end)
 
@@ -182,6 +189,16 @@ describe("native tensors in torch", function()
       if round % 50 == 0 then collectgarbage() end
       assert.equal(16 * round, t:sum():item())
     end
+  end)
+
+  it("P5: dropping the temporary array frees nothing under torch", function()
+    local before = count "exports"
+    for round = 1, 200 do
+      local t = torch.from_numpy(moon.full({16}, round, "float64"):to_numpy())
+      if round % 20 == 0 then settle() end
+      assert.equal(16 * round, t:sum():item())
+    end
+    assert.equal(before, count "exports")
   end)
 
   it("X8: a write by us makes a stale backward raise", function()
@@ -233,6 +250,17 @@ describe("torch tensors in Lua", function()
     settle()
     assert.equal(-12, x(3, 1))
     assert.tensor_equal(moon.tensor({{0, 2}, {4, 77.5}, {-12, 10}}, "float64"), x:clone())
+    base = torch.arange(30.0, py.kw {dtype = torch.float64}):reshape(5, 6)
+    local part, turned = moon.from(base[py.s "1:4, 1::2"]), moon.from(base:t())
+    assert.equal(base:data_ptr() + 7 * 8, part:data_ptr())
+    part:set(1, 1, -5)
+    turned:set(6, 5, -6)
+    assert.equal(-5, base[{1, 1}]:item())
+    assert.equal(-6, base[{4, 5}]:item())
+    base = nil -- luacheck: ignore
+    settle()
+    assert.tensor_equal(moon.tensor({{-5, 9, 11}, {13, 15, 17}, {19, 21, 23}}, "float64"), part:clone())
+    assert.equal(-6, turned(6, 5))
   end)
 
   it("A7: autograd state is respected, and forced", function()
@@ -243,6 +271,10 @@ describe("torch tensors in Lua", function()
     end
     has(failure(moon.from, t * 2), "requires grad", "detach()")
     has(failure(moon.from, torch.nn.Parameter(torch.ones(2))), "requires grad", "detach()")
+    for _, source in ipairs {t * 2, torch.nn.Parameter(t:detach() * 2)} do
+      has(failure(moon.from, source, {copy = true}), "requires grad", "detach()")
+      assert.tensor_equal(moon.tensor({3, -4, 8.5}, "float64"), moon.from(source, {force = true}))
+    end
     local half = torch.ones(2, py.kw {dtype = torch.bfloat16}):requires_grad_()
     for _, options in ipairs {{}, {lock = false}} do has(failure(moon.from, half, options), "requires grad") end
     assert.equal(before, count "imports")

@@ -47,7 +47,7 @@ describe("errors", function()
     assert.matches("\nhint: functions of a module or class are called with '%.', not ':'\n", text)
   end)
 
-  it("shows Python's traceback, causes, and no terminal codes", function()
+  it("X19: shows Python's traceback, causes, and no terminal codes", function()
     local e = failure(py.exec, "def f():\n  try: 1/0\n  except Exception as e: raise KeyError('\\x1b[31mred\\x1b[0m') from e\nf()")
     local text = tostring(e)
     assert.matches("Traceback %(most recent call last%):\n  File \"<lua>\", line 4", text)
@@ -120,7 +120,7 @@ def catch(f):
     assert.matches("KeyboardInterrupt", tostring(failure(py.exec, "raise KeyboardInterrupt")))
   end)
 
-  it("RB16: a yield across Python is a clean error", function()
+  it("X19, RB16: a yield across Python is a clean error", function()
     local ok, e = coroutine.resume(coroutine.create(function() call(function() coroutine.yield(1) end) end))
     assert.is_false(ok)
     assert.matches("attempt to yield", tostring(e))

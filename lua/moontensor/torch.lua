@@ -5,7 +5,7 @@ local ok, python_torch = pcall(py.import, "torch")
 if not ok then
   if not tostring(python_torch):find("No module named 'torch'", 1, true) then error(python_torch, 0) end
   local python = py.info().python
-  error(("torch is not installed for %s; install it: %s -m pip install torch"):format(python, python), 2)
+  error(("torch is not installed for %s; install it: %s -m pip install torch"):format(python, python), 3)
 end
 
 local internals = py.import "moontensor"

@@ -26,7 +26,7 @@ int moonl_arg_raise(lua_State *L, int arg) { return luaL_argerror(L, arg, moon_e
 
 int moonl_bad_tensor(lua_State *L, int arg) {
     if (moonl_test(L, arg) == NULL) return luaL_typeerror(L, arg, "tensor");
-    return luaL_argerror(L, arg, "tensor is closed");
+    return luaL_error(L, "tensor is closed");
 }
 
 /* a closed tensor keeps its room in ndim */

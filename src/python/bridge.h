@@ -390,6 +390,8 @@ HIDDEN int init_errors(PyObject *module);
 HIDDEN int raise_closed(lua_State *L, int arg);
 /* with the position of the innermost Lua function that is not ours [raises] */
 HIDDEN int raise_text(lua_State *L, const char *text);
+/* the error on top, of a function that only C called: Lua gave it no position, and no name or a wrong one [raises] */
+HIDDEN int raise_as_ours(lua_State *L);
 
 /* ---- Lua in Python (callable.c) ---- */
 

@@ -70,6 +70,17 @@ int raise_text(lua_State *L, const char *text) {
     return lua_error(L);
 }
 
+int raise_as_ours(lua_State *L) {
+    int arg, at = 0;
+    size_t n = 0;
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &n) : NULL;
+    if (text == NULL) return lua_error(L);
+    bool about_argument = sscanf(text, "bad argument #%d to '%*[^']' (%n", &arg, &at) == 1 && at > 0 && (size_t)at < n;
+    if (!about_argument || text[n - 1] != ')') return raise_text(L, text);
+    lua_pushlstring(L, text + at, n - 1 - (size_t)at);
+    return luaL_argerror(L, arg, lua_tostring(L, -1));
+}
+
 /* The Lua stack as text, without allocating in Lua. The first line is "file:line:" of the innermost Lua function that is not
    ours. */
 static size_t describe_stack(lua_State *L, char *buffer, size_t size, size_t *where) {

@@ -198,10 +198,11 @@ static int shares(lua_State *L) { /* a, b */
     }
     lua_pushvalue(L, lua_upvalueindex(3));
     lua_insert(L, 1);
-    lua_call(L, 2, 1); /* views of a failed call wait for the collector */
+    int status = lua_pcall(L, 2, 1, 0);
     for (int i = 0; i < 2; i++) {
         if (views[i] != NULL) moon->close(views[i]);
     }
+    if (status != LUA_OK) return raise_as_ours(L);
     return 1;
 }
 
@@ -209,14 +210,10 @@ static int shares(lua_State *L) { /* a, b */
 
 int init_exchange(void) { return 0; /* torch and NumPy are looked up at first use */ }
 
-/* Replace the function `name` of core's module, which becomes the third upvalue. It keeps a field of the module, "_from", for
-   that is where Lua finds the name of a function that C calls, for its error messages. */
+/* Replace the function `name` of core's module, which becomes the third upvalue. */
 static void wrap(lua_State *L, state *S, int module, const char *name, lua_CFunction f) {
     push_site(L, S);
     lua_getfield(L, module, name);
-    lua_pushfstring(L, "_%s", name);
-    lua_pushvalue(L, -2);
-    lua_settable(L, module);
     lua_pushcclosure(L, f, 3);
     lua_setfield(L, module, name);
 }

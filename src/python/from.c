@@ -245,7 +245,7 @@ static int from_native(lua_State *L) {
     lua_settop(L, n);
     lua_pushvalue(L, lua_upvalueindex(3));
     lua_insert(L, 1);
-    lua_call(L, n, LUA_MULTRET);
+    if (lua_pcall(L, n, LUA_MULTRET, 0) != LUA_OK) return raise_as_ours(L);
     return lua_gettop(L);
 }
 

@@ -16,9 +16,9 @@ local function start(choice)
     found = {how = "joined the Python that runs in this process"}
   else
     found, why = loader.find(choice)
-    if not found then error(why, 0) end
+    if not found then error(why, 3) end
     bridge, why = loader.bridge(found.libpython)
-    if not bridge then error(why, 0) end
+    if not bridge then error(why, 3) end
     executable = found.python
   end
   for name, f in pairs(bridge.open(executable, prelude)) do py[name] = f end
@@ -224,6 +224,9 @@ end
 --- py.with(context, f) -> ...
 -- Calls f(value) inside the context and returns its results. Errors reach `__exit__`, which may swallow them.
 function py.with(context, f)
+  if type(f) ~= "function" and type(f) ~= "userdata" then
+    error("bad argument #2 to 'with' (function expected, got " .. (f == nil and "no value" or type(f)) .. ")", 2)
+  end
   local value = internals._enter(context)
   local results = table.pack(pcall(f, value))
   if results[1] then
