@@ -191,7 +191,10 @@ enum { LANES = 32 };
 #define SEEKS(D, S) [D] = seek_##S,
 #define GEMMS(D, S) [D] = gemm_##S,
 
-const moon_kernels moon_kernels_base = {
+#ifndef MOON_TABLE /* kernels_v3.c and kernels_v4.c include this file */
+#define MOON_TABLE moon_kernels_base
+#endif
+const moon_kernels MOON_TABLE = {
     .loops = {ALL_TYPES(LOOPS) COMPLEX_TYPES(LOOPS)},
     .folds = {ALL_TYPES(FOLDS) COMPLEX_TYPES(FOLDS)},
     .seeks = {ALL_TYPES(SEEKS)},

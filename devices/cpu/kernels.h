@@ -1,5 +1,5 @@
 /* The inner loops, all over packed elements: what kernels.c makes from ops.def. It is one translation unit, so that it can be
-   compiled at several instruction-set levels; moon_kernels_now() is the table in use. */
+   compiled at several instruction-set levels, which give the same bits; moon_kernels_now() is the table in use. */
 #ifndef MOON_KERNELS_H
 #define MOON_KERNELS_H
 
@@ -27,8 +27,17 @@ typedef struct moon_kernels {
     moon_cast casts[MOON_DTYPE_COUNT][MOON_DTYPE_COUNT]; /* from, to */
 } moon_kernels;
 
+/* other architectures and compilers have the base level only */
+#if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12))
+#define MOON_LEVELS 1
+extern const moon_kernels moon_kernels_v3, moon_kernels_v4;
+#else
+#define MOON_LEVELS 0
+#endif
 extern const moon_kernels moon_kernels_base;
-static inline const moon_kernels *moon_kernels_now(void) { return &moon_kernels_base; }
+
+const moon_kernels *moon_kernels_now(void);            /* never NULL */
+const moon_kernels *moon_kernels_at(const char *name); /* "base", "v3", "v4"; NULL where the processor lacks it */
 
 /* the dtype that loops for `compute` work in */
 static inline moon_dtype moon_loop_dtype(moon_dtype compute) {

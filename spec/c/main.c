@@ -198,6 +198,7 @@ int main(void) {
     run("dlpack", dlpack_suite);
     run("format", format_suite);
     run("memory", memory_suite);
+    run("level", level_suite);
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

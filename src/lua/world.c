@@ -99,6 +99,33 @@ static int module_synchronize(lua_State *L) {
     return 0;
 }
 
+/*** moon.get_num_threads() -> integer
+How many threads work on one large operation: as many as the process may use processors, or what `OMP_NUM_THREADS` says,
+unless `moon.set_num_threads` changed it. Small operations never leave the calling thread. */
+static int module_get_num_threads(lua_State *L) {
+    lua_pushinteger(L, moon_host_threads());
+    return 1;
+}
+
+/*** moon.set_num_threads(n)
+Sets it for the whole process, from 1 to 256. Results are the same, bit for bit, for any number of threads. */
+static int module_set_num_threads(lua_State *L) {
+    lua_Integer n = luaL_checkinteger(L, 1);
+    if (n < 1 || n > MOON_MAXTHREADS) {
+        return luaL_argerror(L, 1, lua_pushfstring(L, "%I threads, expected 1 to %d", n, MOON_MAXTHREADS));
+    }
+    moon_host_set_threads((int)n);
+    return 0;
+}
+
+/*** moon.instruction_set() -> string
+The instruction set that the CPU's inner loops use: `"base"`, `"v3"` (AVX2) or `"v4"` (AVX-512), the best that the processor
+has. The environment variable `MOONTENSOR_ISA` names another when the module is loaded; all give the same bits. */
+static int module_instruction_set(lua_State *L) {
+    lua_pushstring(L, moon_cpu_level());
+    return 1;
+}
+
 /* ---- printing ---- */
 
 static void print_option(lua_State *L, const char *name, int least, int most, int *value) {
@@ -142,6 +169,9 @@ static const moonl_entry functions[] = {
     {"devices", module_devices},
     {"device", module_device},
     {"synchronize", module_synchronize},
+    {"get_num_threads", module_get_num_threads},
+    {"set_num_threads", module_set_num_threads},
+    {"instruction_set", module_instruction_set},
     {"printoptions", module_printoptions},
     {NULL, NULL},
 };
