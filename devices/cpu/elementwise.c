@@ -5,8 +5,9 @@
 #include "iter.h"
 #include "kernels.h"
 #include "move.h"
+#include "pool.h"
 
-enum { CHUNK = 512, WIDEST = 16 };
+enum { CHUNK = 512, WIDEST = 16, MOST_PARTS = 1024 };
 
 typedef struct operand {
     size_t size;     /* of an element in memory */
@@ -103,8 +104,39 @@ static bool stays(const moon_tensor *t) {
     return true;
 }
 
+/* how much longer than a load and a store the loops take, roughly: it decides when threads are worth their wake-up */
+static int weight_of(moon_op_id op) {
+    switch (op) {
+    case MOON_OP_div:
+    case MOON_OP_sqrt:
+    case MOON_OP_conj:
+    case MOON_OP_angle: return 1;
+    case MOON_OP_pow:
+    case MOON_OP_floor_divide:
+    case MOON_OP_remainder:
+    case MOON_OP_atan2: return 8;
+    default: return strchr(moon_ops[op].kinds, 'f') != NULL ? 8 : 1;
+    }
+}
+
+typedef struct packed {
+    moon_loop loop;
+    char *out;
+    const char *a, *b;
+    size_t out_size, in_size;
+    int sa, sb;
+    int64_t length, n; /* of a part, of all */
+} packed;
+
+static void packed_part(void *context, int64_t i) {
+    const packed *p = context;
+    int64_t at = i * p->length, left = p->n - at;
+    const char *a = p->a + (size_t)(p->sa * at) * p->in_size, *b = p->b ? p->b + (size_t)(p->sb * at) * p->in_size : NULL;
+    p->loop(p->out + (size_t)at * p->out_size, a, b, p->sa, p->sb, left < p->length ? left : p->length);
+}
+
 /* Packed operands of the loop's own dtype need no iterator: what a call on small tensors costs is decided here. */
-static bool run_packed(moon_loop loop, moon_dtype dtype, moon_dtype result, const moon_tensor *out, int n,
+static bool run_packed(moon_loop loop, int weight, moon_dtype dtype, moon_dtype result, const moon_tensor *out, int n,
                        const moon_tensor *const *in) {
     int step[2] = {1, 1}, steps = 0;
     if (out->dtype != result || !moon_is_contiguous(out)) return false;
@@ -117,7 +149,25 @@ static bool run_packed(moon_loop loop, moon_dtype dtype, moon_dtype result, cons
         steps += step[k];
     }
     if (steps == 0) return false;
-    loop(moon_data(out), moon_data(in[0]), n > 1 ? moon_data(in[1]) : NULL, step[0], step[1], out->numel);
+    packed p = {loop,
+                moon_data(out),
+                moon_data(in[0]),
+                n > 1 ? moon_data(in[1]) : NULL,
+                moon_itemsize(out),
+                moon_itemsize(in[0]),
+                step[0],
+                step[1],
+                out->numel,
+                out->numel};
+    int64_t bytes = out->numel * (int64_t)(p.out_size + p.in_size * (size_t)steps);
+    if (bytes * weight < MOON_SHARE_BYTES) {
+        packed_part(&p, 0);
+        return true;
+    }
+    int64_t parts = bytes * weight / (MOON_SHARE_BYTES / 2);
+    if (parts > MOST_PARTS) parts = MOST_PARTS;
+    p.length = ((out->numel + parts - 1) / parts + 63) & ~(int64_t)63;
+    moon_parallel((out->numel + p.length - 1) / p.length, packed_part, &p);
     return true;
 }
 
@@ -125,7 +175,7 @@ moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_t
     const moon_kernels *kernels = moon_kernels_now();
     moon_dtype dtype = moon_loop_dtype(compute), result = result_dtype(op, dtype);
     if (out->numel == 0) return MOON_OK;
-    if (compute == dtype && run_packed(kernels->loops[dtype][op], dtype, result, out, n, in)) return MOON_OK;
+    if (compute == dtype && run_packed(kernels->loops[dtype][op], weight_of(op), dtype, result, out, n, in)) return MOON_OK;
     loop_context c = {.loop = kernels->loops[dtype][op], .inputs = n};
     const moon_tensor *all[MOON_ITER_OPERANDS] = {out};
     c.out = (operand){.size = moon_itemsize(out)};
@@ -138,6 +188,6 @@ moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_t
         if (in[k]->dtype != dtype || rounds) c.in[k].cast = kernels->casts[rounds ? compute : in[k]->dtype][dtype];
     }
     moon_iter it;
-    if (moon_iter_init(&it, n + 1, all, false)) moon_iter_run(&it, loop_run, &c);
+    if (moon_iter_init(&it, n + 1, all, false)) moon_iter_run_shared(&it, weight_of(op), loop_run, &c);
     return MOON_OK;
 }
