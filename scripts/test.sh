@@ -13,13 +13,14 @@ build() {
 specs() { scripts/env.sh scripts/busted.sh; }
 c() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c test; }
 c_asan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c asan; }
+c_tsan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c tsan; }
 lint() { scripts/lint.sh; }
 asan() { scripts/check_asan.sh; }
 symbols() { scripts/check_symbols.sh; }
 rocks() { scripts/check_rocks.sh; }
 examples() { scripts/check_examples.sh; }
 
-if [ $# -eq 0 ]; then set -- build specs c c_asan lint symbols examples rocks asan; fi
+if [ $# -eq 0 ]; then set -- build specs c c_asan c_tsan lint symbols examples rocks asan; fi
 passed=0 failed=0 skipped=0 summary=()
 for stage in "$@"; do
     echo "== $stage"
