@@ -16,4 +16,8 @@ void *moon_alloc(size_t size);
 void *moon_alloc_aligned(size_t size, size_t alignment);
 void moon_free(void *block, size_t size);
 
+/* the default allocator keeps freed large blocks, some hundred MiB at most: how many bytes; give them back to the system */
+size_t moon_memory_kept(void);
+size_t moon_memory_trim(void);
+
 #endif
