@@ -16,18 +16,6 @@ enum { LARGE = 4 << 20, HUGE_PAGE = 2 << 20, GRAIN = 64 << 10, MALLOC_ALIGNMENT 
 enum { KEPT_BLOCKS = 16 };
 static const size_t kept_bytes_most = (size_t)256 << 20;
 
-/* a sanitizer is to see every block come and go */
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEPS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEPS 0
-#endif
-#endif
-#ifndef KEEPS
-#define KEEPS 1
-#endif
-
 /* ---- freed blocks, the oldest first ---- */
 
 typedef struct kept_block {
@@ -142,7 +130,7 @@ static void free_large(void *block, size_t size) {
 
 static void *default_alloc(void *context, size_t size, size_t alignment) {
     (void)context;
-    if (KEEPS && size >= LARGE) return alloc_large(size); /* no alignment asked for is beyond a huge page's */
+    if (!MOON_SANITIZED && size >= LARGE) return alloc_large(size); /* no alignment asked for is beyond a huge page's */
     if (alignment < MALLOC_ALIGNMENT) alignment = MALLOC_ALIGNMENT;
     char *raw = malloc(size + alignment);
     if (raw == NULL && moon_memory_trim() > 0) raw = malloc(size + alignment);
@@ -156,7 +144,7 @@ static void *default_alloc(void *context, size_t size, size_t alignment) {
 static void default_free(void *context, void *block, size_t size) {
     (void)context;
     if (block == NULL) return;
-    if (KEEPS && size >= LARGE) free_large(block, size);
+    if (!MOON_SANITIZED && size >= LARGE) free_large(block, size);
     else free(((void **)block)[-1]);
 }
 

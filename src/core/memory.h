@@ -4,6 +4,18 @@
 
 #include <stddef.h>
 
+/* a sanitizer is to see every block come and go, and where each one ends: nothing is kept, nor are blocks joined */
+#if defined(__SANITIZE_ADDRESS__)
+#define MOON_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MOON_SANITIZED 1
+#endif
+#endif
+#ifndef MOON_SANITIZED
+#define MOON_SANITIZED 0
+#endif
+
 typedef struct moon_allocator {
     void *(*alloc)(void *context, size_t size, size_t alignment); /* alignment: a power of two; NULL on failure */
     void (*free)(void *context, void *block, size_t size);
