@@ -120,8 +120,8 @@ static void sweep(moon_status (*scenario)(void), int at_least) {
     CHECK(n > at_least);
 }
 
-static void sweep_tensors(void) { sweep(tensors, 20); }
-static void sweep_spreads(void) { sweep(spreads, 4); }
+static void sweep_tensors(void) { sweep(tensors, 12); }
+static void sweep_spreads(void) { sweep(spreads, 2); }
 static void sweep_exchange(void) { sweep(exchange, 5); }
 
 static void impossible_sizes(void) {
