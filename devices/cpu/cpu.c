@@ -47,6 +47,7 @@ const moon_backend moon_cpu_backend = {
     .copy = moon_cpu_copy,
     .fill = moon_cpu_fill,
     .elementwise = moon_cpu_elementwise,
+    .where = moon_cpu_where,
     .reduce = moon_cpu_reduce,
     .matmul = moon_cpu_matmul,
 };

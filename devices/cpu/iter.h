@@ -5,7 +5,7 @@
 
 #include "cpu.h"
 
-enum { MOON_ITER_OPERANDS = 3 };
+enum { MOON_ITER_OPERANDS = 4 };
 
 typedef struct moon_iter {
     int operands, ndim; /* ndim >= 1 */

@@ -15,6 +15,8 @@ typedef void (*moon_seek)(char *best, int64_t *at, const char *x, int64_t n, int
 /* c[i][j] += sum a[i][k] b[k][j]; row strides in elements */
 typedef void (*moon_gemm)(char *c, const char *a, const char *b, int64_t m, int64_t k, int64_t n, int64_t c_row, int64_t a_row,
                           int64_t b_row);
+/* out[i] = mask[i] ? a[i] : b[i]; sa and sb are 1, or 0 for one element that stays. By size: 1, 2, 4, 8, 16 bytes */
+typedef void (*moon_choose)(void *out, const uint8_t *mask, const void *a, const void *b, int sa, int sb, int64_t n);
 typedef void (*moon_cast)(void *to, const void *from, int64_t n);
 
 typedef struct moon_kernels {
@@ -24,6 +26,7 @@ typedef struct moon_kernels {
     const moon_fold *folds[MOON_DTYPE_COUNT];
     moon_seek seeks[MOON_DTYPE_COUNT];
     moon_gemm gemms[MOON_DTYPE_COUNT];
+    moon_choose choose[5];                               /* by the logarithm of the size */
     moon_cast casts[MOON_DTYPE_COUNT][MOON_DTYPE_COUNT]; /* from, to */
 } moon_kernels;
 

@@ -317,6 +317,34 @@ moon_status moon_op_run_plain(moon_op_id id, int n, const moon_operand *in, cons
     return backend->elementwise(id, compute, out, n, operands);
 }
 
+moon_status moon_where_run(const moon_tensor *mask, const moon_operand *ab, const moon_tensor *out) {
+    const moon_backend *backend = out->storage->device->backend;
+    if (backend->where == NULL) {
+        return moon_fail(MOON_EUNSUPPORTED, "where has no kernel on %s; move the tensors with x:to(\"cpu\")",
+                         out->storage->device->name);
+    }
+    moon_draft wide[3];
+    scalar values[2];
+    for (int k = 0; k < 3; k++) {
+        const moon_tensor *t = k == 0 ? mask : ab[k - 1].tensor;
+        moon_status s = MOON_OK;
+        if (t == NULL) {
+            make_scalar(&values[k - 1], (moon_dtype)out->dtype);
+            s = moon_element_write((moon_dtype)out->dtype, values[k - 1].bytes, &ab[k - 1].value);
+            t = &values[k - 1].tensor;
+        } else if (t->storage == NULL) {
+            return moon_fail(MOON_ECLOSED, "tensor is closed");
+        } else if (t->storage->device != out->storage->device) {
+            return moon_fail(MOON_EDEVICE, "operands of where are on %s and %s; move one with to()", t->storage->device->name,
+                             out->storage->device->name);
+        }
+        if (s == MOON_OK) s = moon_view_expand(&wide[k], t, out->ndim, out->shape);
+        if (s != MOON_OK) return s;
+        wide[k].t.storage = t->storage; /* borrowed */
+    }
+    return out->numel == 0 ? MOON_OK : backend->where(&wide[0].t, &wide[1].t, &wide[2].t, out);
+}
+
 /* ---- creation ---- */
 
 static moon_status host_only(const moon_tensor *out) {

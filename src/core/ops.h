@@ -39,6 +39,9 @@ moon_status moon_op_run(moon_op_id op, int n, const moon_operand *in, const moon
 bool moon_op_is_plain(moon_op_id op, int n, const moon_operand *in, moon_dtype *result);
 moon_status moon_op_run_plain(moon_op_id op, int n, const moon_operand *in, const moon_tensor *out);
 
+/* out = mask ? a : b, broadcast to out, a fresh tensor; values are cast to its dtype */
+moon_status moon_where_run(const moon_tensor *mask, const moon_operand *ab, const moon_tensor *out);
+
 /* reductions: over dimension dim (0-based), or all when dim < 0 */
 moon_status moon_reduce_plan(moon_op_id op, const moon_tensor *in, int dim, bool keepdim, moon_draft *result);
 moon_status moon_reduce_run(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);
