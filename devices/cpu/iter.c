@@ -123,7 +123,7 @@ void moon_iter_share(const moon_iter *it, int weight, moon_iter_whole whole, voi
     for (int d = 0; d < it->ndim; d++) {
         if (it->extent[d] >= it->extent[s.dim]) s.dim = d;
     }
-    int64_t extent = it->extent[s.dim], parts = (int64_t)(bytes / (MOON_SHARE_BYTES / 2));
+    int64_t extent = it->extent[s.dim], parts = (int64_t)(bytes / (MOON_PART_BYTES));
     if (bytes < MOON_SHARE_BYTES || extent < 2) {
         whole(context, it);
         return;

@@ -125,7 +125,7 @@ moon_status moon_cpu_matmul(const moon_tensor *a, const moon_tensor *b, const mo
     for (int d = 0; d < out->ndim - 2; d++) p.batches *= out->shape[d];
     /* a part is worth its thread: some 10^5 multiplications */
     int64_t all = p.batches * p.down * p.across;
-    p.length = 1 + (128 << 10) / (rows * depth * columns + 1);
+    p.length = 1 + (512 << 10) / (rows * depth * columns + 1);
     moon_parallel((all + p.length - 1) / p.length, multiply_part, &p);
     return p.out_of_memory ? moon_fail(MOON_EMEMORY, "out of memory") : MOON_OK;
 }

@@ -14,7 +14,8 @@ typedef void (*moon_part)(void *context, int64_t i);
    threads there are: then neither do the results. */
 void moon_parallel(int64_t parts, moon_part part, void *context);
 
-/* below this many bytes of work, all operands counted, sharing costs more than it gains */
-enum { MOON_SHARE_BYTES = 256 << 10 };
+/* Below this many bytes of work, all operands counted, sharing costs more than it gains: a sleeping worker takes some 20 us to
+   come, and what fits into one core's second-level cache is done by then. Parts are smaller, so that an interrupted thread holds up little. */
+enum { MOON_SHARE_BYTES = 3 << 20, MOON_PART_BYTES = 256 << 10 };
 
 #endif

@@ -236,7 +236,9 @@ static void reduce_long(const job *j, const moon_iter *it, int64_t inner, char *
     pieces p = {.j = j, .it = it, .length = (PIECE + inner - 1) / inner, .inner = inner, .at = at};
     while ((extent + p.length - 1) / p.length > MOST_PIECES) p.length *= 2;
     int64_t n = (extent + p.length - 1) / p.length;
-    moon_parallel(n, piece_part, &p);
+    if (extent * inner * (int64_t)j->in_size >= MOON_SHARE_BYTES) moon_parallel(n, piece_part, &p);
+    else
+        for (int64_t i = 0; i < n; i++) piece_part(&p, i);
     merge_pieces(j, at, n);
     put_piece(j, to, at);
 }
