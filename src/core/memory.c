@@ -9,11 +9,11 @@
 /* Small blocks come from malloc, aligned here with malloc's own address kept before the block, since posix_memalign bypasses
    its thread cache. The size decides, so that free needs no mark.
 
-   Large blocks are mapped, start on a huge page and ask for more of them: fresh memory is dominated by page faults (277 ms
-   against 63 ms for 64 M floats). Freed ones are kept for the next request of their size, since programs make temporaries of
+   Large blocks are mapped, and from 4 MiB on start on a huge page and ask for more of them: fresh memory is dominated by page
+   faults (277 ms against 63 ms for 64 M floats). Freed ones are kept for the next request of their size, since programs make temporaries of
    one size over and over; what is kept is bounded, and given back before memory is refused. */
-enum { LARGE = 4 << 20, HUGE_PAGE = 2 << 20, GRAIN = 64 << 10, MALLOC_ALIGNMENT = 16 };
-enum { KEPT_BLOCKS = 16 };
+enum { LARGE = 256 << 10, HUGE = 4 << 20, HUGE_PAGE = 2 << 20, GRAIN = 64 << 10, MALLOC_ALIGNMENT = 16 };
+enum { KEPT_BLOCKS = 32 };
 static const size_t kept_bytes_most = (size_t)256 << 20;
 
 /* ---- freed blocks, the oldest first ---- */
@@ -98,11 +98,12 @@ size_t moon_memory_trim(void) {
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }
 
-/* size bytes that start on a huge page: a mapping with the ends cut off */
+/* size bytes, where they are many on a huge page: a mapping with the ends cut off */
 static char *map(size_t size) {
-    size_t whole = size + HUGE_PAGE;
+    size_t whole = size >= HUGE ? size + HUGE_PAGE : size;
     char *raw = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) return NULL;
+    if (size < HUGE) return raw;
     char *block = (char *)round_up((uintptr_t)raw, HUGE_PAGE);
     size_t before = (size_t)(block - raw), after = whole - before - size;
     if (before > 0) munmap(raw, before);
@@ -130,7 +131,7 @@ static void free_large(void *block, size_t size) {
 
 static void *default_alloc(void *context, size_t size, size_t alignment) {
     (void)context;
-    if (!MOON_SANITIZED && size >= LARGE) return alloc_large(size); /* no alignment asked for is beyond a huge page's */
+    if (!MOON_SANITIZED && size >= LARGE) return alloc_large(size); /* no alignment asked for is beyond a page's */
     if (alignment < MALLOC_ALIGNMENT) alignment = MALLOC_ALIGNMENT;
     char *raw = malloc(size + alignment);
     if (raw == NULL && moon_memory_trim() > 0) raw = malloc(size + alignment);

@@ -535,7 +535,7 @@ function Tensor:memoryview() end
 --- Live counters, all of which return to where they were once what was made is gone: `storages`, their `bytes`, `exports` held by
 --- consumers outside, `imports` of foreign memory; and those of loaded modules, such as the bridge's `proxies`. They are the
 --- process's, not this Lua state's. Beside them `cached_bytes`: freed memory that is kept for the next large tensor (at most
---- 256 MiB, in blocks of 4 MiB or more), and belongs to none.
+--- 256 MiB, in blocks of 256 KiB or more), and belongs to none.
 ---@return table
 function moon.stats() end
 
