@@ -4,7 +4,7 @@
 --   make bench                              with everything else
 --   lua5.4 bench/native.lua --rounds 5      a quick look
 --   lua5.4 bench/native.lua --only copy     rows whose name holds the text; prints, writes nothing
---   lua5.4 bench/native.lua --no-curves     the table alone
+--   lua5.4 bench/native.lua --no-curves     the table alone; --curves: the picture alone
 
 local moon = require "moontensor"
 local py = require "moontensor.python"
@@ -13,11 +13,12 @@ py.import "sys".path:insert(0, here)
 local torch = require "moontensor.torch"
 local reference = py.import "native_reference"
 
-local ROUNDS, ONLY, CURVES = 15, nil, true
+local ROUNDS, ONLY, CURVES, TABLE = 15, nil, true, true
 for i = 1, #arg do
   if arg[i] == "--rounds" then ROUNDS = tonumber(arg[i + 1]) end
   if arg[i] == "--only" then ONLY = arg[i + 1] end
   if arg[i] == "--no-curves" then CURVES = false end
+  if arg[i] == "--curves" then TABLE = false end
 end
 
 local clock, pause = reference.clock, reference.pause
@@ -64,7 +65,7 @@ local function compare(sides, n, rounds)
 end
 
 local results = {}
-local function wanted(name) return not ONLY or name:find(ONLY, 1, true) end
+local function wanted(name) return TABLE and (not ONLY or name:find(ONLY, 1, true)) end
 
 ---One row for each number of threads; statements in Python may be missing on one side.
 local function row(name, budget, scope, body, in_torch, in_numpy)
@@ -212,6 +213,6 @@ local function write_section(path)
 end
 
 if not ONLY then
-  write_section(here .. "/RESULTS.md")
+  if TABLE then write_section(here .. "/RESULTS.md") end
   if CURVES then curves(here .. "/native.png") end
 end
