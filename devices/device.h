@@ -29,6 +29,8 @@ typedef struct moon_backend {
     moon_status (*copy)(const moon_tensor *to, const moon_tensor *from); /* same shape, strided, casting */
     moon_status (*fill)(const moon_tensor *to, const void *element);     /* element: one value in to's dtype */
     moon_status (*elementwise)(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in);
+    /* out[i] = mask[i] is not 0 ? a[i] : b[i]; all of them in any dtype, a and b as operands of elementwise; optional */
+    moon_status (*where)(const moon_tensor *mask, const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
     moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
     moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);    /* optional */
 
@@ -54,8 +56,13 @@ struct moon_device {
 /* "cpu", "cuda:0", "cuda" (its first), "mps" (alias "metal"); unknown names and missing devices fail with the reason */
 moon_status moon_device_find(const char *name, moon_device **out);
 moon_status moon_device_from_dl(moon_dl_device dl, moon_device **out);
-moon_device *moon_cpu(void); /* always there */
+moon_device *moon_cpu(void);      /* always there */
+const char *moon_cpu_level(void); /* the instruction set that its inner loops use: "base", "v3", "v4" */
 moon_dl_device moon_device_to_dl(const moon_device *device);
+/* threads that share one large operation on the host, the caller included: 1 to MOON_MAXTHREADS */
+enum { MOON_MAXTHREADS = 256 };
+int moon_host_threads(void);
+void moon_host_set_threads(int n);
 /* enumerate for moon.devices(): the i-th backend's name and, where it is missing, why; false past the end */
 bool moon_backend_info(int i, const char **name, int *count, const char **reason);
 

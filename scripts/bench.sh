@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run inside scripts/env.sh: bench/run.lua with the references that it wants, at the machine's own settings.
+# Run inside scripts/env.sh: bench/run.lua and bench/native.lua with the references that they want, at the machine's own settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # settings that make NumPy slower or faster than a plain installation is
@@ -15,4 +15,6 @@ build=$PWD/${BUILD:-build}/bench
 mkdir -p "$build"
 make --no-print-directory -s "${BUILD:-build}/bench/floor.so" || rm -f "$build/floor.so"
 export LUA_CPATH_5_4="$build/?.so;$LUA_CPATH_5_4"
-exec "${LUA:-lua5.4}" bench/run.lua "$@"
+"${LUA:-lua5.4}" bench/run.lua "$@"
+# it has written RESULTS.md anew; the other appends its section
+if [ $# -eq 0 ]; then "${LUA:-lua5.4}" bench/native.lua; fi

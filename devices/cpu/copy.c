@@ -58,16 +58,22 @@ static void cast_run(void *context, char *const *at, const int64_t *step, int64_
     }
 }
 
+static void copy_whole(void *context, const moon_iter *part) {
+    size_t size = *(const size_t *)context;
+    moon_iter it = *part;
+    if (!copy_crosswise(&it, size)) moon_iter_run(&it, move_run, &size);
+}
+
 moon_status moon_cpu_copy(const moon_tensor *to, const moon_tensor *from) {
     moon_iter it;
     if (!moon_iter_init(&it, 2, (const moon_tensor *const[]){to, from}, false)) return MOON_OK;
     if (to->dtype == from->dtype) {
         size_t size = moon_itemsize(to);
-        if (!copy_crosswise(&it, size)) moon_iter_run(&it, move_run, &size);
+        moon_iter_share(&it, 1, copy_whole, &size);
         return MOON_OK;
     }
     cast_context c = {moon_kernels_now()->casts[from->dtype][to->dtype], moon_itemsize(to), moon_itemsize(from)};
-    moon_iter_run(&it, cast_run, &c);
+    moon_iter_run_shared(&it, 1, cast_run, &c);
     return MOON_OK;
 }
 
@@ -86,6 +92,6 @@ moon_status moon_cpu_fill(const moon_tensor *to, const void *element) {
     _Alignas(16) char aligned[WIDEST];
     fill_context c = {aligned, moon_itemsize(to)};
     for (size_t i = 0; i < c.size; i++) aligned[i] = ((const char *)element)[i];
-    if (moon_iter_init(&it, 1, &to, false)) moon_iter_run(&it, fill_run, &c);
+    if (moon_iter_init(&it, 1, &to, false)) moon_iter_run_shared(&it, 1, fill_run, &c);
     return MOON_OK;
 }

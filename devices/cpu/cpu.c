@@ -6,7 +6,7 @@
 
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
-static moon_status probe(void) { return MOON_OK; }
+static moon_status probe(void) { return moon_kernels_choose(); }
 static int count(void) { return 1; }
 
 static moon_status open_cpu(int index, moon_device *out) {
@@ -47,6 +47,7 @@ const moon_backend moon_cpu_backend = {
     .copy = moon_cpu_copy,
     .fill = moon_cpu_fill,
     .elementwise = moon_cpu_elementwise,
+    .where = moon_cpu_where,
     .reduce = moon_cpu_reduce,
     .matmul = moon_cpu_matmul,
 };

@@ -5,8 +5,9 @@
 #include "iter.h"
 #include "kernels.h"
 #include "move.h"
+#include "pool.h"
 
-enum { CHUNK = 512, WIDEST = 16 };
+enum { CHUNK = 512, WIDEST = 16, MOST_PARTS = 1024 };
 
 typedef struct operand {
     size_t size;     /* of an element in memory */
@@ -103,8 +104,55 @@ static bool stays(const moon_tensor *t) {
     return true;
 }
 
+/* how much longer than a load and a store the loops take, roughly: it decides when threads are worth their wake-up */
+static int weight_of(moon_op_id op) {
+    switch (op) {
+    case MOON_OP_div:
+    case MOON_OP_sqrt:
+    case MOON_OP_conj:
+    case MOON_OP_angle: return 1;
+    case MOON_OP_pow:
+    case MOON_OP_floor_divide:
+    case MOON_OP_remainder:
+    case MOON_OP_atan2: return 8;
+    case MOON_OP_tanh: return 3;
+    case MOON_OP_exp:
+    case MOON_OP_log: return 2; /* vector code, but for float64 */
+    default: return strchr(moon_ops[op].kinds, 'f') != NULL ? 8 : 1;
+    }
+}
+
+typedef struct packed {
+    moon_loop loop;
+    char *out;
+    const char *a, *b;
+    size_t out_size, in_size;
+    int sa, sb;
+    bool ahead;
+    int64_t length, n; /* of a part, of all */
+} packed;
+
+/* Loops that compute much keep few loads in flight: they work in blocks, of which the next is fetched ahead (tanh of 16 M
+   elements takes half the time) */
+static void fetch(const char *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+}
+
+static void packed_part(void *context, int64_t i) {
+    const packed *p = context;
+    int64_t at = i * p->length, left = p->n - at, n = left < p->length ? left : p->length;
+    enum { BLOCK = 1024 };
+    int64_t block = p->ahead ? BLOCK : n;
+    for (int64_t end = at + n; at < end; at += block) {
+        int64_t m = end - at < block ? end - at : block, next = end - at - m < BLOCK ? end - at - m : BLOCK;
+        const char *a = p->a + (size_t)(p->sa * at) * p->in_size, *b = p->b ? p->b + (size_t)(p->sb * at) * p->in_size : NULL;
+        if (p->ahead && p->sa) fetch(a + (size_t)m * p->in_size, (size_t)next * p->in_size);
+        p->loop(p->out + (size_t)at * p->out_size, a, b, p->sa, p->sb, m);
+    }
+}
+
 /* Packed operands of the loop's own dtype need no iterator: what a call on small tensors costs is decided here. */
-static bool run_packed(moon_loop loop, moon_dtype dtype, moon_dtype result, const moon_tensor *out, int n,
+static bool run_packed(moon_loop loop, int weight, moon_dtype dtype, moon_dtype result, const moon_tensor *out, int n,
                        const moon_tensor *const *in) {
     int step[2] = {1, 1}, steps = 0;
     if (out->dtype != result || !moon_is_contiguous(out)) return false;
@@ -117,7 +165,19 @@ static bool run_packed(moon_loop loop, moon_dtype dtype, moon_dtype result, cons
         steps += step[k];
     }
     if (steps == 0) return false;
-    loop(moon_data(out), moon_data(in[0]), n > 1 ? moon_data(in[1]) : NULL, step[0], step[1], out->numel);
+    packed p = {.loop = loop, .out = moon_data(out), .a = moon_data(in[0]), .b = n > 1 ? moon_data(in[1]) : NULL};
+    p.out_size = moon_itemsize(out), p.in_size = moon_itemsize(in[0]);
+    p.sa = step[0], p.sb = step[1], p.ahead = weight > 2;
+    p.length = p.n = out->numel;
+    int64_t bytes = out->numel * (int64_t)(p.out_size + p.in_size * (size_t)steps);
+    if (bytes * weight < MOON_SHARE_BYTES) {
+        packed_part(&p, 0);
+        return true;
+    }
+    int64_t parts = bytes * weight / (MOON_PART_BYTES);
+    if (parts > MOST_PARTS) parts = MOST_PARTS;
+    p.length = ((out->numel + parts - 1) / parts + 63) & ~(int64_t)63;
+    moon_parallel((out->numel + p.length - 1) / p.length, packed_part, &p);
     return true;
 }
 
@@ -125,7 +185,7 @@ moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_t
     const moon_kernels *kernels = moon_kernels_now();
     moon_dtype dtype = moon_loop_dtype(compute), result = result_dtype(op, dtype);
     if (out->numel == 0) return MOON_OK;
-    if (compute == dtype && run_packed(kernels->loops[dtype][op], dtype, result, out, n, in)) return MOON_OK;
+    if (compute == dtype && run_packed(kernels->loops[dtype][op], weight_of(op), dtype, result, out, n, in)) return MOON_OK;
     loop_context c = {.loop = kernels->loops[dtype][op], .inputs = n};
     const moon_tensor *all[MOON_ITER_OPERANDS] = {out};
     c.out = (operand){.size = moon_itemsize(out)};
@@ -138,6 +198,6 @@ moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_t
         if (in[k]->dtype != dtype || rounds) c.in[k].cast = kernels->casts[rounds ? compute : in[k]->dtype][dtype];
     }
     moon_iter it;
-    if (moon_iter_init(&it, n + 1, all, false)) moon_iter_run(&it, loop_run, &c);
+    if (moon_iter_init(&it, n + 1, all, false)) moon_iter_run_shared(&it, weight_of(op), loop_run, &c);
     return MOON_OK;
 }

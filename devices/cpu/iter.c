@@ -1,5 +1,7 @@
 #include "iter.h"
 
+#include "pool.h"
+
 enum { TILE = 64 };
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
@@ -80,4 +82,71 @@ void moon_iter_run(const moon_iter *it, moon_iter_body body, void *context) {
         for (int k = 0; k < it->operands; k++) at[k] = it->data[k] + i * it->step[k][0];
         odometer(it, at, n - i < block ? n - i : block, body, context);
     }
+}
+
+/* ---- parts ---- */
+
+enum { MOST_PARTS = 1024 };
+
+typedef struct share {
+    const moon_iter *it;
+    moon_iter_whole whole;
+    void *context;
+    int dim;
+    int64_t length; /* of a part, along dim */
+} share;
+
+static void share_part(void *context, int64_t i) {
+    const share *s = context;
+    moon_iter part = *s->it;
+    int64_t first = i * s->length, left = part.extent[s->dim] - first;
+    part.extent[s->dim] = left < s->length ? left : s->length;
+    for (int k = 0; k < part.operands; k++) part.data[k] += first * part.step[k][s->dim];
+    s->whole(s->context, &part);
+}
+
+/* bytes that the walk touches; operands that stay along a dimension touch none there */
+static double bytes_of(const moon_iter *it, double *count) {
+    double bytes = 0;
+    *count = 1;
+    for (int d = 0; d < it->ndim; d++) *count *= (double)it->extent[d];
+    for (int k = 0; k < it->operands; k++) {
+        int64_t step = magnitude(it->step[k][0]);
+        bytes += *count * (double)(step > 16 ? 16 : step);
+    }
+    return bytes;
+}
+
+void moon_iter_share(const moon_iter *it, int weight, moon_iter_whole whole, void *context) {
+    double count, bytes = bytes_of(it, &count) * weight;
+    share s = {.it = it, .whole = whole, .context = context};
+    for (int d = 0; d < it->ndim; d++) {
+        if (it->extent[d] >= it->extent[s.dim]) s.dim = d;
+    }
+    int64_t extent = it->extent[s.dim], parts = (int64_t)(bytes / (MOON_PART_BYTES));
+    if (bytes < MOON_SHARE_BYTES || extent < 2) {
+        whole(context, it);
+        return;
+    }
+    if (parts > MOST_PARTS) parts = MOST_PARTS;
+    /* whole tiles and cache lines where the extent has enough of them, else few and thick parts */
+    bool tiles = extent >= 8 * TILE;
+    if (!tiles && parts > 16) parts = 16;
+    s.length = (extent + parts - 1) / parts;
+    if (tiles) s.length = (s.length + TILE - 1) / TILE * TILE;
+    moon_parallel((extent + s.length - 1) / s.length, share_part, &s);
+}
+
+typedef struct shared_run {
+    moon_iter_body body;
+    void *context;
+} shared_run;
+
+static void run_whole(void *context, const moon_iter *part) {
+    const shared_run *r = context;
+    moon_iter_run(part, r->body, r->context);
+}
+
+void moon_iter_run_shared(const moon_iter *it, int weight, moon_iter_body body, void *context) {
+    moon_iter_share(it, weight, run_whole, &(shared_run){body, context});
 }

@@ -5,7 +5,7 @@
 
 #include "cpu.h"
 
-enum { MOON_ITER_OPERANDS = 3 };
+enum { MOON_ITER_OPERANDS = 4 };
 
 typedef struct moon_iter {
     int operands, ndim; /* ndim >= 1 */
@@ -22,5 +22,12 @@ bool moon_iter_init(moon_iter *it, int operands, const moon_tensor *const *t, bo
    Where an operand runs fastest along another dimension, runs are cut short so that its cache lines are used up. */
 typedef void (*moon_iter_body)(void *context, char *const *at, const int64_t *step, int64_t n);
 void moon_iter_run(const moon_iter *it, moon_iter_body body, void *context);
+
+/* Cuts the walk into parts of its longest dimension and runs `whole` over each, on several threads where there is work enough:
+   bytes touched, times `weight` for loops that compute much. Parts do not depend on the number of threads. */
+typedef void (*moon_iter_whole)(void *context, const moon_iter *part);
+void moon_iter_share(const moon_iter *it, int weight, moon_iter_whole whole, void *context);
+/* moon_iter_run in such parts */
+void moon_iter_run_shared(const moon_iter *it, int weight, moon_iter_body body, void *context);
 
 #endif

@@ -180,6 +180,33 @@ enum { LANES = 32 };
 
 #include "kernels_cast.h"
 
+typedef struct pair {
+    uint64_t low, high;
+} pair;
+
+#define CHOOSE(T)                                                                                                       \
+    static void choose_##T(void *out, const uint8_t *mask, const void *pa, const void *pb, int sa, int sb, int64_t n) { \
+        T *d = out;                                                                                                     \
+        const T *a = pa, *b = pb;                                                                                       \
+        if (sa && sb) {                                                                                                 \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) d[i] = mask[i] ? a[i] : b[i];                                   \
+        } else if (sa) {                                                                                                \
+            const T v = *b;                                                                                             \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) d[i] = mask[i] ? a[i] : v;                                      \
+        } else if (sb) {                                                                                                \
+            const T v = *a;                                                                                             \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) d[i] = mask[i] ? v : b[i];                                      \
+        } else {                                                                                                        \
+            const T v = *a, w = *b;                                                                                     \
+            INDEPENDENT for (int64_t i = 0; i < n; i++) d[i] = mask[i] ? v : w;                                         \
+        }                                                                                                               \
+    }
+CHOOSE(uint8_t)
+CHOOSE(uint16_t)
+CHOOSE(uint32_t)
+CHOOSE(uint64_t)
+CHOOSE(pair)
+
 /* clang-format off */
 #define ALL_TYPES(X)                                                                                              \
     X(MOON_BOOL, b8) X(MOON_INT8, i8) X(MOON_INT16, i16) X(MOON_INT32, i32) X(MOON_INT64, i64) X(MOON_UINT8, u8)  \
@@ -191,11 +218,15 @@ enum { LANES = 32 };
 #define SEEKS(D, S) [D] = seek_##S,
 #define GEMMS(D, S) [D] = gemm_##S,
 
-const moon_kernels moon_kernels_base = {
+#ifndef MOON_TABLE /* kernels_v3.c and kernels_v4.c include this file */
+#define MOON_TABLE moon_kernels_base
+#endif
+const moon_kernels MOON_TABLE = {
     .loops = {ALL_TYPES(LOOPS) COMPLEX_TYPES(LOOPS)},
     .folds = {ALL_TYPES(FOLDS) COMPLEX_TYPES(FOLDS)},
     .seeks = {ALL_TYPES(SEEKS)},
     .gemms = {ALL_TYPES(GEMMS) COMPLEX_TYPES(GEMMS)},
+    .choose = {choose_uint8_t, choose_uint16_t, choose_uint32_t, choose_uint64_t, choose_pair},
     .casts = {[MOON_BOOL] = CAST_ROW(b8),
               [MOON_INT8] = CAST_ROW(i8),
               [MOON_INT16] = CAST_ROW(i16),

@@ -11,6 +11,7 @@
 #define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))
 #endif
 #undef I /* complex.h's; kind letters are pasted here */
+#include "kernels_vector.h"
 
 #define COMMON(S, T)                                                      \
     static inline T min_##S(T a, T b) { return a < b || a != a ? a : b; } \
@@ -119,42 +120,52 @@ static inline bool isfinite_b8(bool a) { return (void)a, true; }
     static inline T f##_##S(T a) { return f##X(a); }
 /* clang-format off */
 #define LIBM_REAL(S, T, X)                                                                 \
-    LIBM(S, T, X, sqrt) LIBM(S, T, X, exp) LIBM(S, T, X, expm1) LIBM(S, T, X, log)         \
-    LIBM(S, T, X, log1p) LIBM(S, T, X, log2) LIBM(S, T, X, log10) LIBM(S, T, X, sin)       \
-    LIBM(S, T, X, cos) LIBM(S, T, X, tan) LIBM(S, T, X, asin) LIBM(S, T, X, acos)          \
-    LIBM(S, T, X, atan) LIBM(S, T, X, sinh) LIBM(S, T, X, cosh) LIBM(S, T, X, tanh)        \
-    LIBM(S, T, X, erf) LIBM(S, T, X, floor) LIBM(S, T, X, ceil) LIBM(S, T, X, trunc)
+    LIBM(S, T, X, sqrt) LIBM(S, T, X, expm1) LIBM(S, T, X, log1p) LIBM(S, T, X, log2)      \
+    LIBM(S, T, X, log10) LIBM(S, T, X, sin) LIBM(S, T, X, cos) LIBM(S, T, X, tan)          \
+    LIBM(S, T, X, asin) LIBM(S, T, X, acos) LIBM(S, T, X, atan) LIBM(S, T, X, sinh)        \
+    LIBM(S, T, X, cosh) LIBM(S, T, X, erf) LIBM(S, T, X, floor) LIBM(S, T, X, ceil)        \
+    LIBM(S, T, X, trunc)
 /* clang-format on */
 FLOATING(f32, float, f, 3.14159265f)
 FLOATING(f64, double, , 3.14159265358979323846)
 LIBM_REAL(f32, float, f)
 LIBM_REAL(f64, double, )
+LIBM(f64, double, , exp) /* float32's are in kernels_vector.h */
+LIBM(f64, double, , log)
+LIBM(f64, double, , tanh)
+
+/* gcc 12 fuses the products of complex numbers under AVX-512, also where contraction is off; that would round otherwise */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define UNFUSED(x) __builtin_assoc_barrier(x)
+#else
+#define UNFUSED(x) (x)
+#endif
 
 /* Products are the plain formula, as NumPy's: C's own recovers infinities at twice the price. */
-#define COMPLEX(S, T, R, X, MAKE, LOG2, LOG10)                                             \
-    static inline T mul_##S(T a, T b) {                                                    \
-        R ar = creal##X(a), ai = cimag##X(a), br = creal##X(b), bi = cimag##X(b);          \
-        return MAKE(ar * br - ai * bi, ar * bi + ai * br);                                 \
-    }                                                                                      \
-    static inline T div_##S(T a, T b) { return a / b; }                                    \
-    static inline T pow_##S(T a, T b) { return b == 2 ? mul_##S(a, a) : cpow##X(a, b); }   \
-    static inline R abs_##S(T a) { return cabs##X(a); }                                    \
-    static inline R angle_##S(T a) { return carg##X(a); }                                  \
-    static inline T conj_##S(T a) { return conj##X(a); }                                   \
-    static inline T rsqrt_##S(T a) { return 1 / csqrt##X(a); }                             \
-    static inline T log2_##S(T a) {                                                        \
-        T l = clog##X(a);                                                                  \
-        return MAKE(creal##X(l) * LOG2, cimag##X(l) * LOG2);                               \
-    }                                                                                      \
-    static inline T log10_##S(T a) {                                                       \
-        T l = clog##X(a);                                                                  \
-        return MAKE(creal##X(l) * LOG10, cimag##X(l) * LOG10);                             \
-    }                                                                                      \
-    static inline bool isnan_##S(T a) {                                                    \
-        R r = creal##X(a), i = cimag##X(a);                                                \
-        return r != r || i != i;                                                           \
-    }                                                                                      \
-    static inline bool isinf_##S(T a) { return isinf(creal##X(a)) || isinf(cimag##X(a)); } \
+#define COMPLEX(S, T, R, X, MAKE, LOG2, LOG10)                                                 \
+    static inline T mul_##S(T a, T b) {                                                        \
+        R ar = creal##X(a), ai = cimag##X(a), br = creal##X(b), bi = cimag##X(b);              \
+        return MAKE(UNFUSED(ar * br) - UNFUSED(ai * bi), UNFUSED(ar * bi) + UNFUSED(ai * br)); \
+    }                                                                                          \
+    static inline T div_##S(T a, T b) { return a / b; }                                        \
+    static inline T pow_##S(T a, T b) { return b == 2 ? mul_##S(a, a) : cpow##X(a, b); }       \
+    static inline R abs_##S(T a) { return cabs##X(a); }                                        \
+    static inline R angle_##S(T a) { return carg##X(a); }                                      \
+    static inline T conj_##S(T a) { return conj##X(a); }                                       \
+    static inline T rsqrt_##S(T a) { return 1 / csqrt##X(a); }                                 \
+    static inline T log2_##S(T a) {                                                            \
+        T l = clog##X(a);                                                                      \
+        return MAKE(creal##X(l) * LOG2, cimag##X(l) * LOG2);                                   \
+    }                                                                                          \
+    static inline T log10_##S(T a) {                                                           \
+        T l = clog##X(a);                                                                      \
+        return MAKE(creal##X(l) * LOG10, cimag##X(l) * LOG10);                                 \
+    }                                                                                          \
+    static inline bool isnan_##S(T a) {                                                        \
+        R r = creal##X(a), i = cimag##X(a);                                                    \
+        return r != r || i != i;                                                               \
+    }                                                                                          \
+    static inline bool isinf_##S(T a) { return isinf(creal##X(a)) || isinf(cimag##X(a)); }     \
     static inline bool isfinite_##S(T a) { return isfinite(creal##X(a)) && isfinite(cimag##X(a)); }
 
 #define LIBM_COMPLEX(S, T, X, f) \

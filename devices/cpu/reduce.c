@@ -7,6 +7,8 @@
 #include "iter.h"
 #include "kernels.h"
 #include "move.h"
+#include "pool.h"
+#include "../../src/core/memory.h"
 
 enum { CHUNK = 1024, WIDEST = 16, LEVELS = 64, STRIP = 256 };
 
@@ -31,13 +33,16 @@ typedef struct folding {
     _Alignas(16) char partial[LEVELS][WIDEST];
 } folding;
 
-static void push(folding *f, const char *x, int64_t n) {
-    const job *j = f->j;
-    j->fold(f->partial[f->top++], x, n);
+static void carry(folding *f) {
     for (uint64_t k = ++f->chunks; (k & 1) == 0; k >>= 1) {
         f->top--;
-        j->merge(f->partial[f->top - 1], f->partial[f->top - 1], f->partial[f->top], 1, 1, 1);
+        f->j->merge(f->partial[f->top - 1], f->partial[f->top - 1], f->partial[f->top], 1, 1, 1);
     }
+}
+
+static void push(folding *f, const char *x, int64_t n) {
+    f->j->fold(f->partial[f->top++], x, n);
+    carry(f);
 }
 
 static char *finish(folding *f) {
@@ -156,27 +161,103 @@ static void put_nothing(const job *j, char *to) {
     put(j, to, identity);
 }
 
-/* ---- rows: one output over a tensor of its reduced elements ---- */
+/* ---- rows: one output over a walk of its reduced elements, cut into pieces where it is long. Where pieces end depends on the
+   layout alone; along one packed dimension they are whole subtrees of the pairwise sum, which is then as if uncut ---- */
 
-static void reduce_row(const job *j, const moon_tensor *row, char *to) {
-    moon_iter it;
-    bool ordered = j->seek != NULL;
-    if (!moon_iter_init(&it, 1, &row, ordered)) {
-        put_nothing(j, to);
-    } else if (ordered) {
-        seeking s = {.j = j, .at = -1};
-        moon_iter_run(&it, seek_run, &s);
-        memcpy(to, &s.at, sizeof s.at);
-    } else if (j->op == MOON_OP_var || j->op == MOON_OP_std) {
-        spread s = {.j = j};
-        moon_iter_run(&it, spread_run, &s);
-        put_spread(j, to, s.squares);
+enum { PIECE = 64 * CHUNK, MOST_PIECES = 256 };
+
+typedef struct piece {
+    _Alignas(16) char result[WIDEST];
+    seeking found;
+    spread spread;
+} piece;
+
+static bool is_spread(const job *j) { return j->op == MOON_OP_var || j->op == MOON_OP_std; }
+
+static void run_piece(const job *j, const moon_iter *it, int64_t base, piece *p) {
+    if (j->seek != NULL) {
+        p->found = (seeking){.j = j, .base = base, .at = -1};
+        moon_iter_run(it, seek_run, &p->found);
+    } else if (is_spread(j)) {
+        p->spread = (spread){.j = j};
+        moon_iter_run(it, spread_run, &p->spread);
     } else {
         folding f;
         f.j = j, f.chunks = 0, f.top = 0;
-        moon_iter_run(&it, fold_run, &f);
-        put(j, to, finish(&f));
+        moon_iter_run(it, fold_run, &f);
+        memcpy(p->result, finish(&f), j->work_size);
     }
+}
+
+typedef struct pieces {
+    const job *j;
+    const moon_iter *it;
+    int64_t length, inner; /* along the outermost dimension; elements to each of its indices */
+    piece *at;
+} pieces;
+
+static void piece_part(void *context, int64_t i) {
+    const pieces *p = context;
+    moon_iter it = *p->it;
+    int d = it.ndim - 1;
+    int64_t first = i * p->length, left = it.extent[d] - first;
+    it.extent[d] = left < p->length ? left : p->length;
+    it.data[0] += first * it.step[0][d];
+    run_piece(p->j, &it, first * p->inner, &p->at[i]);
+}
+
+/* the first one takes in all the others */
+static void merge_pieces(const job *j, piece *at, int64_t n) {
+    if (j->seek != NULL) {
+        seeking *s = &at->found;
+        for (int64_t i = 1; i < n; i++) j->seek(s->best, &s->at, at[i].found.best, 1, at[i].found.at, j->op == MOON_OP_argmax);
+    } else if (is_spread(j)) {
+        for (int64_t i = 1; i < n; i++) merge_spread(&at->spread, at[i].spread.n, at[i].spread.mean, at[i].spread.squares);
+    } else {
+        folding f;
+        f.j = j, f.chunks = 0, f.top = 0;
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(f.partial[f.top++], at[i].result, j->work_size);
+            carry(&f);
+        }
+        memcpy(at->result, finish(&f), j->work_size);
+    }
+}
+
+static void put_piece(const job *j, char *to, piece *p) {
+    if (j->seek != NULL) memcpy(to, &p->found.at, sizeof p->found.at);
+    else if (is_spread(j)) put_spread(j, to, p->spread.squares);
+    else put(j, to, p->result);
+}
+
+static void reduce_long(const job *j, const moon_iter *it, int64_t inner, char *to) {
+    piece at[MOST_PIECES];
+    int64_t extent = it->extent[it->ndim - 1];
+    pieces p = {.j = j, .it = it, .length = (PIECE + inner - 1) / inner, .inner = inner, .at = at};
+    while ((extent + p.length - 1) / p.length > MOST_PIECES) p.length *= 2;
+    int64_t n = (extent + p.length - 1) / p.length;
+    if (extent * inner * (int64_t)j->in_size >= MOON_SHARE_BYTES) moon_parallel(n, piece_part, &p);
+    else
+        for (int64_t i = 0; i < n; i++) piece_part(&p, i);
+    merge_pieces(j, at, n);
+    put_piece(j, to, at);
+}
+
+static void reduce_row(const job *j, const moon_tensor *row, char *to) {
+    moon_iter it;
+    if (!moon_iter_init(&it, 1, &row, j->seek != NULL)) {
+        put_nothing(j, to);
+        return;
+    }
+    int64_t inner = 1;
+    for (int d = 0; d < it.ndim - 1; d++) inner *= it.extent[d];
+    if (row->numel >= 2 * PIECE && it.extent[it.ndim - 1] > 1) {
+        reduce_long(j, &it, inner, to);
+        return;
+    }
+    piece one;
+    run_piece(j, &it, 0, &one);
+    put_piece(j, to, &one);
 }
 
 /* ---- columns: a strip of outputs, packed at step along one kept dimension, carried through n rows ---- */
@@ -198,8 +279,9 @@ static const char *strip_row(const strip *s, int64_t r, strip_buffers *b) {
     return packed(s->j, s->at + r * s->row_step, s->step, s->width, b->packed, b->raw);
 }
 
+enum { BLOCK = 32, TOP = 15 };
+
 static void fold_strip(const strip *s, strip_buffers *b) {
-    enum { BLOCK = 32, TOP = 15 };
     int top = 0;
     uint64_t blocks = 0;
     size_t bytes = (size_t)s->width * s->j->work_size;
@@ -215,6 +297,48 @@ static void fold_strip(const strip *s, strip_buffers *b) {
         }
     }
     for (; top > 1; top--) s->j->merge(b->partial[top - 2], b->partial[top - 2], b->partial[top - 1], 1, 1, s->width);
+}
+
+/* Few outputs and many rows: pieces of the rows, which are whole subtrees of the pairwise sum. False for want of memory. */
+enum { ROW_PIECES = 64 };
+
+typedef struct row_pieces {
+    strip s;
+    int64_t length;
+    size_t bytes; /* of a strip's results */
+    char *results;
+} row_pieces;
+
+static void row_part(void *context, int64_t i) {
+    const row_pieces *p = context;
+    strip_buffers b;
+    strip s = p->s;
+    int64_t left = s.rows - i * p->length;
+    s.at += i * p->length * s.row_step;
+    s.rows = left < p->length ? left : p->length;
+    fold_strip(&s, &b);
+    memcpy(p->results + (size_t)i * p->bytes, b.partial[0], p->bytes);
+}
+
+static bool fold_long_strip(const strip *s, strip_buffers *b) {
+    row_pieces p = {.s = *s, .length = BLOCK, .bytes = (size_t)s->width * s->j->work_size};
+    while (p.length * s->width < PIECE || (s->rows + p.length - 1) / p.length > ROW_PIECES) p.length *= 2;
+    int64_t n = (s->rows + p.length - 1) / p.length;
+    if (n < 2) return false;
+    p.results = moon_alloc((size_t)n * p.bytes);
+    if (p.results == NULL) return false;
+    moon_parallel(n, row_part, &p);
+    int top = 0;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(b->partial[top++], p.results + (size_t)i * p.bytes, p.bytes);
+        for (uint64_t k = (uint64_t)i + 1; (k & 1) == 0; k >>= 1) {
+            top--;
+            s->j->merge(b->partial[top - 1], b->partial[top - 1], b->partial[top], 1, 1, s->width);
+        }
+    }
+    for (; top > 1; top--) s->j->merge(b->partial[top - 2], b->partial[top - 2], b->partial[top - 1], 1, 1, s->width);
+    moon_free(p.results, (size_t)n * p.bytes);
+    return true;
 }
 
 static void seek_strip(const strip *s, strip_buffers *b, int64_t *found) {
@@ -255,7 +379,7 @@ static void reduce_strip(const strip *s, char *to, int64_t to_step) {
         spread_strip(s, &b, squares);
         for (int64_t i = 0; i < s->width; i++) put_spread(j, to + i * to_step, squares[i]);
     } else {
-        fold_strip(s, &b);
+        if (!fold_long_strip(s, &b)) fold_strip(s, &b);
         for (int64_t i = 0; i < s->width; i++) put(j, to + i * to_step, b.partial[0] + (size_t)i * j->work_size);
     }
 }
@@ -277,16 +401,13 @@ typedef struct walk {
     int64_t extent[MOON_MAXDIM], in[MOON_MAXDIM], out[MOON_MAXDIM];
 } walk;
 
-static bool advance(const walk *w, int64_t *index, const char **from, char **to) {
-    for (int i = w->n; i-- > 0;) {
-        if (++index[i] < w->extent[i]) {
-            *from += w->in[i], *to += w->out[i];
-            return true;
-        }
-        index[i] = 0;
-        *from -= w->in[i] * (w->extent[i] - 1), *to -= w->out[i] * (w->extent[i] - 1);
+/* the unit number i, of those that the walk visits in row-major order */
+static void locate(const walk *w, int64_t i, const char **from, char **to) {
+    for (int d = w->n; d-- > 0;) {
+        int64_t k = i % w->extent[d];
+        i /= w->extent[d];
+        *from += k * w->in[d], *to += k * w->out[d];
     }
-    return false;
 }
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
@@ -301,39 +422,73 @@ static int strip_dim(const moon_tensor *in, int dim) {
     return in->shape[dim] > 1 ? best : -1;
 }
 
-static void reduce_dim(const job *j, const moon_tensor *in, int dim, const moon_tensor *out) {
-    int64_t steps[MOON_MAXDIM], index[MOON_MAXDIM] = {0}, size = (int64_t)moon_itemsize(in);
-    out_steps(in, dim, out, steps);
-    int across = strip_dim(in, dim);
-    walk w = {.n = 0};
-    for (int i = 0; i < in->ndim; i++) {
-        if (i == dim || i == across) continue;
-        w.extent[w.n] = in->shape[i], w.in[w.n] = in->strides[i] * size, w.out[w.n] = steps[i];
-        w.n++;
+typedef struct along {
+    const job *j;
+    const moon_tensor *in;
+    int dim, across;       /* reduced; carried in strips, or -1 */
+    int64_t across_step;   /* of out */
+    int64_t strips, units; /* strips to a place of the walk; places times strips */
+    int64_t length;        /* units to a part */
+    const char *from;
+    char *to;
+    walk w;
+} along;
+
+static void reduce_unit(const along *a, int64_t unit) {
+    const moon_tensor *in = a->in;
+    int64_t size = (int64_t)moon_itemsize(in);
+    const char *from = a->from;
+    char *to = a->to;
+    locate(&a->w, unit / a->strips, &from, &to);
+    if (a->across >= 0) {
+        int64_t first = unit % a->strips * STRIP, left = in->shape[a->across] - first;
+        strip s = {.j = a->j, .step = in->strides[a->across] * size, .row_step = in->strides[a->dim] * size};
+        s.at = from + first * s.step, s.rows = in->shape[a->dim], s.width = left < STRIP ? left : STRIP;
+        reduce_strip(&s, to + first * a->across_step, a->across_step);
+        return;
+    }
+    int64_t n = in->shape[a->dim];
+    if (in->strides[a->dim] == 1 && a->j->load == NULL && a->j->fold != NULL && n > 0 && n <= CHUNK) {
+        _Alignas(16) char result[WIDEST]; /* a short row, without an iterator */
+        a->j->fold(result, from, n);
+        put(a->j, to, result);
+        return;
     }
     moon_storage storage = {.host = in->storage->host};
-    moon_tensor row = {.storage = &storage,
-                       .offset = in->offset,
-                       .numel = in->shape[dim],
-                       .shape = &in->shape[dim],
-                       .strides = &in->strides[dim],
-                       .ndim = 1,
-                       .dtype = in->dtype};
-    const char *from = moon_data(in), *first = from;
-    char *to = moon_data(out);
-    do {
-        if (across < 0) {
-            row.offset = in->offset + (from - first);
-            reduce_row(j, &row, to);
-            continue;
-        }
-        strip s = {.j = j, .step = in->strides[across] * size, .row_step = in->strides[dim] * size, .rows = in->shape[dim]};
-        for (int64_t i = 0; i < in->shape[across]; i += STRIP) {
-            s.at = from + i * s.step;
-            s.width = in->shape[across] - i < STRIP ? in->shape[across] - i : STRIP;
-            reduce_strip(&s, to + i * steps[across], steps[across]);
-        }
-    } while (advance(&w, index, &from, &to));
+    moon_tensor row = {.storage = &storage, .offset = in->offset + (from - a->from), .numel = n, .ndim = 1, .dtype = in->dtype};
+    row.shape = &in->shape[a->dim], row.strides = &in->strides[a->dim];
+    reduce_row(a->j, &row, to);
+}
+
+static void reduce_part(void *context, int64_t i) {
+    const along *a = context;
+    int64_t end = (i + 1) * a->length;
+    for (int64_t u = i * a->length; u < end && u < a->units; u++) reduce_unit(a, u);
+}
+
+static void reduce_dim(const job *j, const moon_tensor *in, int dim, const moon_tensor *out) {
+    int64_t steps[MOON_MAXDIM], size = (int64_t)moon_itemsize(in);
+    out_steps(in, dim, out, steps);
+    along a = {.j = j, .in = in, .dim = dim, .across = strip_dim(in, dim), .strips = 1, .units = 1};
+    a.from = moon_data(in), a.to = moon_data(out);
+    for (int i = 0; i < in->ndim; i++) {
+        if (i == dim || i == a.across) continue;
+        walk *w = &a.w;
+        w->extent[w->n] = in->shape[i], w->in[w->n] = in->strides[i] * size, w->out[w->n] = steps[i];
+        a.units *= in->shape[i];
+        w->n++;
+    }
+    if (a.across >= 0) {
+        a.strips = (in->shape[a.across] + STRIP - 1) / STRIP;
+        a.across_step = steps[a.across];
+        a.units *= a.strips;
+    }
+    if (a.units == 0) return;
+    /* long units are shared one by one, within */
+    int64_t each = in->numel / a.units;
+    a.length = each < 2 * PIECE ? 1 + CHUNK * 16 / (each + 1) : a.units;
+    if (in->numel * size < MOON_SHARE_BYTES) a.length = a.units;
+    moon_parallel((a.units + a.length - 1) / a.length, reduce_part, &a);
 }
 
 static moon_dtype work_dtype(moon_op_id op, const moon_tensor *in, const moon_tensor *out) {

@@ -186,19 +186,23 @@ static void run(const char *suite, const test *tests) {
 
 moon_allocator default_memory;
 
-int main(void) {
+static const struct {
+    const char *name;
+    const test *tests;
+} suites[] = {{"dtype", dtype_suite},   {"storage", storage_suite}, {"view", view_suite},     {"copy", copy_suite},
+              {"ops", ops_suite},       {"reduce", reduce_suite},   {"dlpack", dlpack_suite}, {"format", format_suite},
+              {"memory", memory_suite}, {"level", level_suite},     {"pool", pool_suite},     {"vector", vector_suite},
+              {"files", files_suite}};
+
+/* the suites named, or all of them */
+int main(int argc, char **argv) {
     default_memory = moon_memory;
     moon_memory = (moon_allocator){test_alloc, test_free, NULL};
-    run("dtype", dtype_suite);
-    run("storage", storage_suite);
-    run("view", view_suite);
-    run("copy", copy_suite);
-    run("ops", ops_suite);
-    run("reduce", reduce_suite);
-    run("dlpack", dlpack_suite);
-    run("format", format_suite);
-    run("memory", memory_suite);
-    run("files", files_suite);
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        bool wanted = argc < 2;
+        for (int k = 1; k < argc; k++) wanted = wanted || strcmp(argv[k], suites[i].name) == 0;
+        if (wanted) run(suites[i].name, suites[i].tests);
+    }
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

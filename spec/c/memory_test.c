@@ -2,6 +2,8 @@
    whatever was taken over is still the caller's. */
 #include "check.h"
 
+#include <pthread.h>
+
 #include "../../src/core/dlpack.h"
 #include "../../src/core/format.h"
 #include "../../src/core/ops.h"
@@ -118,8 +120,8 @@ static void sweep(moon_status (*scenario)(void), int at_least) {
     CHECK(n > at_least);
 }
 
-static void sweep_tensors(void) { sweep(tensors, 20); }
-static void sweep_spreads(void) { sweep(spreads, 4); }
+static void sweep_tensors(void) { sweep(tensors, 12); }
+static void sweep_spreads(void) { sweep(spreads, 2); }
 static void sweep_exchange(void) { sweep(exchange, 5); }
 
 static void impossible_sizes(void) {
@@ -142,4 +144,57 @@ static void own_allocator(void) {
     m->free(m->context, NULL, 5);
 }
 
-SUITE(memory_suite, TEST(own_allocator), TEST(sweep_tensors), TEST(sweep_spreads), TEST(sweep_exchange), TEST(impossible_sizes));
+/* freed large blocks are kept for the next of their size, are bounded, and go back when asked */
+static void kept_blocks(void) {
+    const moon_allocator *m = &default_memory;
+    enum { MIB = 1 << 20 };
+    (void)moon_memory_trim();
+    CHECK_INT(moon_memory_kept(), 0);
+    char *block = m->alloc(m->context, 8 * MIB, 64);
+    CHECK(block != NULL);
+    memset(block, 7, 8 * MIB);
+    m->free(m->context, block, 8 * MIB);
+    if (moon_memory_kept() == 0) return; /* under ASan nothing is kept */
+    CHECK_INT(moon_memory_kept(), 8 * MIB);
+    char *other = m->alloc(m->context, 6 * MIB, 64);
+    CHECK_INT(moon_memory_kept(), 8 * MIB);
+    char *again = m->alloc(m->context, 8 * MIB - 5, 64);
+    CHECK(again == block);
+    CHECK_INT(moon_memory_kept(), 0);
+    m->free(m->context, again, 8 * MIB - 5);
+    m->free(m->context, other, 6 * MIB);
+    CHECK_INT(moon_memory_kept(), 14 * MIB);
+    char *many[40];
+    for (int i = 0; i < 40; i++) many[i] = m->alloc(m->context, (size_t)(10 + i) * MIB, 64);
+    for (int i = 0; i < 40; i++) m->free(m->context, many[i], (size_t)(10 + i) * MIB);
+    CHECK(moon_memory_kept() > 0 && moon_memory_kept() <= 256u * MIB);
+    block = m->alloc(m->context, 300u * MIB, 64);
+    size_t before = moon_memory_kept();
+    m->free(m->context, block, 300u * MIB);
+    CHECK_INT(moon_memory_kept(), before);
+    CHECK_INT(moon_memory_trim(), before);
+    CHECK_INT(moon_memory_kept(), 0);
+}
+
+static void *take_and_return(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 300; i++) {
+        size_t size = (size_t)(5 + i % 7) << 20;
+        char *block = default_memory.alloc(default_memory.context, size, 64);
+        block[0] = block[size - 1] = (char)i;
+        default_memory.free(default_memory.context, block, size);
+        if (i % 50 == 0) (void)moon_memory_trim();
+    }
+    return NULL;
+}
+
+static void kept_by_threads(void) {
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, take_and_return, NULL);
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    (void)moon_memory_trim();
+    CHECK_INT(moon_memory_kept(), 0);
+}
+
+SUITE(memory_suite, TEST(own_allocator), TEST(kept_blocks), TEST(kept_by_threads), TEST(sweep_tensors), TEST(sweep_spreads),
+      TEST(sweep_exchange), TEST(impossible_sizes));

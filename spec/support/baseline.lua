@@ -11,6 +11,7 @@ local function counters()
     collectgarbage()
     if py then py.import "gc".collect() end -- cycles on that side; and a crossing drops what finalizers have queued
   end
+  moon.empty_cache() -- cached_bytes are nobody's
   return moon.stats()
 end
 

@@ -115,6 +115,7 @@ end
 local function world()
   local z = moon.complex(1, 2)
   local _ = {z + 1, 1 - z, z * z, z / z, -z, tostring(z), z == z, z.re, z:abs(), z:arg(), z:conj()}
+  moon.get_num_threads(); moon.set_num_threads(moon.get_num_threads()); moon.instruction_set(); moon.empty_cache()
   moon.stats(); moon.gc(); moon.devices(); moon.device(); moon.device "none"; moon.synchronize(); moon.printoptions()
 end
 

@@ -228,7 +228,11 @@ static moon_status run_into(moon_op_id id, moon_dtype compute, const moon_tensor
 }
 
 static bool same_shape(const moon_tensor *a, const moon_tensor *b) {
-    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+    if (a->ndim != b->ndim) return false;
+    for (int i = 0; i < a->ndim; i++) {
+        if (a->shape[i] != b->shape[i]) return false;
+    }
+    return true;
 }
 
 moon_status moon_op_run(moon_op_id id, int n, const moon_operand *in, const moon_tensor *out) {
@@ -267,6 +271,78 @@ moon_status moon_op_run(moon_op_id id, int n, const moon_operand *in, const moon
         return moon_fail(MOON_EUNSUPPORTED, "%s has no kernel on %s", moon_ops[id].name, device->name);
     }
     return run_into(id, compute, out, n, operands);
+}
+
+/* ---- the frequent case ---- */
+
+/* strides as moon_draft_contiguous makes them, those of size-1 dimensions too */
+static bool is_row_major(const moon_tensor *t) {
+    int64_t stride = 1;
+    for (int i = t->ndim; i-- > 0; stride *= t->shape[i]) {
+        if (t->strides[i] != stride || t->shape[i] == 0) return false;
+    }
+    return true;
+}
+
+bool moon_op_is_plain(moon_op_id id, int n, const moon_operand *in, moon_dtype *result) {
+    const moon_tensor *a = in[0].tensor;
+    if (a == NULL || n != moon_ops[id].arity || a->storage == NULL || moon_ops[id].class == MOON_LOGICAL) return false;
+    moon_dtype dtype = (moon_dtype)a->dtype;
+    if ((kind_bits[id] >> moon_dtypes[dtype].kind & 1) == 0 || !is_row_major(a)) return false;
+    if (n > 1) {
+        const moon_tensor *b = in[1].tensor;
+        bool number = in[1].value.kind == MOON_VALUE_FLOAT || in[1].value.kind == MOON_VALUE_INT;
+        if (b == NULL && !(number && moon_dtypes[dtype].kind == MOON_KIND_FLOAT)) return false;
+        if (b != NULL && (b->dtype != a->dtype || b->storage == NULL || b->storage->device != a->storage->device)) return false;
+        if (b != NULL && !same_shape(a, b)) return false;
+    }
+    *result = result_dtype(id, dtype);
+    return a->storage->device->backend->elementwise != NULL;
+}
+
+moon_status moon_op_run_plain(moon_op_id id, int n, const moon_operand *in, const moon_tensor *out) {
+    const moon_tensor *operands[2] = {in[0].tensor, n > 1 ? in[1].tensor : NULL};
+    moon_dtype compute = (moon_dtype)in[0].tensor->dtype;
+    const moon_backend *backend = out->storage->device->backend;
+    if (n == 1 || operands[1] != NULL) return backend->elementwise(id, compute, out, n, operands);
+    scalar value;
+    int64_t zeros[MOON_MAXDIM];
+    make_scalar(&value, compute);
+    moon_status s = write_scalar(id, compute, value.bytes, &in[1].value);
+    if (s != MOON_OK) return s;
+    for (int i = 0; i < out->ndim; i++) zeros[i] = 0;
+    value.tensor.ndim = out->ndim, value.tensor.numel = out->numel;
+    value.tensor.shape = out->shape, value.tensor.strides = zeros;
+    operands[1] = &value.tensor;
+    return backend->elementwise(id, compute, out, n, operands);
+}
+
+moon_status moon_where_run(const moon_tensor *mask, const moon_operand *ab, const moon_tensor *out) {
+    const moon_backend *backend = out->storage->device->backend;
+    if (backend->where == NULL) {
+        return moon_fail(MOON_EUNSUPPORTED, "where has no kernel on %s; move the tensors with x:to(\"cpu\")",
+                         out->storage->device->name);
+    }
+    moon_draft wide[3];
+    scalar values[2];
+    for (int k = 0; k < 3; k++) {
+        const moon_tensor *t = k == 0 ? mask : ab[k - 1].tensor;
+        moon_status s = MOON_OK;
+        if (t == NULL) {
+            make_scalar(&values[k - 1], (moon_dtype)out->dtype);
+            s = moon_element_write((moon_dtype)out->dtype, values[k - 1].bytes, &ab[k - 1].value);
+            t = &values[k - 1].tensor;
+        } else if (t->storage == NULL) {
+            return moon_fail(MOON_ECLOSED, "tensor is closed");
+        } else if (t->storage->device != out->storage->device) {
+            return moon_fail(MOON_EDEVICE, "operands of where are on %s and %s; move one with to()", t->storage->device->name,
+                             out->storage->device->name);
+        }
+        if (s == MOON_OK) s = moon_view_expand(&wide[k], t, out->ndim, out->shape);
+        if (s != MOON_OK) return s;
+        wide[k].t.storage = t->storage; /* borrowed */
+    }
+    return out->numel == 0 ? MOON_OK : backend->where(&wide[0].t, &wide[1].t, &wide[2].t, out);
 }
 
 /* ---- creation ---- */

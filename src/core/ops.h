@@ -34,6 +34,14 @@ typedef struct moon_operand {
 moon_status moon_op_plan(moon_op_id op, int n, const moon_operand *in, moon_draft *result);
 moon_status moon_op_run(moon_op_id op, int n, const moon_operand *in, const moon_tensor *out);
 
+/* The frequent case in one step: a packed first operand whose own layout the result has, a second one like it or a scalar that
+   keeps its dtype. Tells whether this is it, and the result's dtype; then out is a fresh tensor of in[0]'s layout. */
+bool moon_op_is_plain(moon_op_id op, int n, const moon_operand *in, moon_dtype *result);
+moon_status moon_op_run_plain(moon_op_id op, int n, const moon_operand *in, const moon_tensor *out);
+
+/* out = mask ? a : b, broadcast to out, a fresh tensor; values are cast to its dtype */
+moon_status moon_where_run(const moon_tensor *mask, const moon_operand *ab, const moon_tensor *out);
+
 /* reductions: over dimension dim (0-based), or all when dim < 0 */
 moon_status moon_reduce_plan(moon_op_id op, const moon_tensor *in, int dim, bool keepdim, moon_draft *result);
 moon_status moon_reduce_run(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);

@@ -4,13 +4,21 @@
 
 static _Atomic int64_t live_storages, live_bytes, live_exports, live_imports;
 
+/* Small storages count in one word, since an atomic addition is a good part of what they cost: their number in units of
+   SMALL_ONE, and below that their bytes, which 2^28 of them cannot fill. */
+enum { SMALL_BYTES = 256 };
+static _Atomic uint64_t live_small;
+static const uint64_t small_one = UINT64_C(1) << 36;
+
 moon_live moon_live_counts(void) {
-    return (moon_live){atomic_load(&live_storages), atomic_load(&live_bytes), atomic_load(&live_exports),
+    uint64_t small = atomic_load(&live_small);
+    return (moon_live){atomic_load(&live_storages) + (int64_t)(small / small_one),
+                       atomic_load(&live_bytes) + (int64_t)(small % small_one), atomic_load(&live_exports),
                        atomic_load(&live_imports)};
 }
 
-static moon_storage *blank(moon_device *device, size_t nbytes) {
-    moon_storage *s = moon_alloc(sizeof *s);
+static moon_storage *blank(moon_device *device, size_t nbytes, size_t room) {
+    moon_storage *s = moon_alloc(sizeof *s + room);
     if (s == NULL) {
         moon_fail(MOON_EMEMORY, "out of memory");
         return NULL;
@@ -21,13 +29,29 @@ static moon_storage *blank(moon_device *device, size_t nbytes) {
     s->device = device;
     s->handle = s->host = NULL;
     s->nbytes = nbytes;
+    s->joined = 0;
     s->readonly = s->owned = false;
     s->owner = NULL;
     return s;
 }
 
+/* one block for the record and, aligned, the bytes */
+static moon_status new_small(moon_device *device, size_t nbytes, moon_storage **out) {
+    enum { ALIGNMENT = 64 };
+    size_t room = ALIGNMENT - 16 + (nbytes > 0 ? nbytes : 1);
+    moon_storage *s = blank(device, nbytes, room);
+    if (s == NULL) return MOON_EMEMORY;
+    s->joined = sizeof *s + room;
+    s->host = s->handle = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+    s->owned = true;
+    atomic_fetch_add_explicit(&live_small, small_one + nbytes, memory_order_relaxed);
+    *out = s;
+    return MOON_OK;
+}
+
 moon_status moon_storage_new(moon_device *device, size_t nbytes, moon_storage **out) {
-    moon_storage *s = blank(device, nbytes);
+    if (nbytes <= SMALL_BYTES && device == moon_cpu() && !MOON_SANITIZED) return new_small(device, nbytes, out);
+    moon_storage *s = blank(device, nbytes, 0);
     if (s == NULL) return MOON_EMEMORY;
     /* never nothing, so that an empty tensor on the host has an address too */
     moon_status status = device->backend->alloc(device, nbytes > 0 ? nbytes : 1, s);
@@ -44,7 +68,7 @@ moon_status moon_storage_new(moon_device *device, size_t nbytes, moon_storage **
 
 moon_status moon_storage_wrap(moon_device *device, void *handle, size_t nbytes, bool readonly, moon_hook *owner,
                               moon_storage **out) {
-    moon_storage *s = blank(device, nbytes);
+    moon_storage *s = blank(device, nbytes, 0);
     if (s == NULL) return MOON_EMEMORY;
     s->handle = handle;
     s->host = device->backend->dl_type == MOON_DL_CPU ? handle : NULL;
@@ -59,9 +83,16 @@ moon_status moon_storage_wrap(moon_device *device, void *handle, size_t nbytes, 
 void moon_storage_retain(moon_storage *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
 
 void moon_storage_release(moon_storage *s) {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    /* the only reference is ours, and nobody can take another from it: no need to count down */
+    bool last = atomic_load_explicit(&s->refs, memory_order_acquire) == 1;
+    if (!last && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
     moon_hook *watch = atomic_load_explicit(&s->watch, memory_order_acquire);
     if (watch != NULL) watch->drop(watch);
+    if (s->joined > 0) {
+        atomic_fetch_sub_explicit(&live_small, small_one + s->nbytes, memory_order_relaxed);
+        moon_free(s, s->joined);
+        return;
+    }
     if (s->owned) {
         atomic_fetch_sub_explicit(&live_bytes, (int64_t)s->nbytes, memory_order_relaxed);
         s->device->backend->release(s);

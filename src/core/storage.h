@@ -3,6 +3,7 @@
 #define MOON_STORAGE_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include "status.h"
 
 typedef struct moon_device moon_device;
@@ -14,6 +15,7 @@ struct moon_storage {
     void *handle; /* the device's own: host pointer, CUdeviceptr, id<MTLBuffer>. Only its backend does arithmetic on it */
     void *host;   /* host address of the first byte, or NULL where the CPU must not touch it */
     size_t nbytes;
+    size_t joined; /* small ones on the host lie in one block with this record: its size, or 0; none changes its size */
     bool readonly;
     bool owned;                 /* our own allocation: resizable while nobody else holds it */
     moon_hook *owner;           /* foreign memory: dropped with the storage */

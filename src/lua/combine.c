@@ -111,20 +111,6 @@ static moon_dtype where_dtype(const moon_operand *a, const moon_operand *b) {
     return moon_promote(moon_value_dtype(&a->value), moon_value_dtype(&b->value));
 }
 
-/* push the operand, cast and broadcast to a contiguous host tensor */
-static moon_tensor *push_full(lua_State *L, const moon_operand *from, moon_dtype dtype, int ndim, const int64_t *shape) {
-    moon_tensor *t = moonl_push_contiguous(L, dtype, ndim, shape, NULL);
-    if (from->tensor) moonl_open(L, from->tensor);
-    if (from->tensor ? moon_copy(t, from->tensor) : moon_fill(t, &from->value)) moonl_raise(L);
-    return t;
-}
-
-static void choose(char *out, const char *a, const uint8_t *cond, int64_t n, size_t size) {
-    for (int64_t i = 0; i < n; i++) {
-        if (cond[i]) memcpy(out + (size_t)i * size, a + (size_t)i * size, size);
-    }
-}
-
 /*** moon.where(cond, a, b) -> tensor
 The elements of `a` where `cond` is not zero, else those of `b`; broadcast and promoted. `a` and `b` may be values. */
 static int module_where(lua_State *L) {
@@ -138,13 +124,8 @@ static int module_where(lua_State *L) {
     }
     int64_t shape[MOON_MAXDIM];
     if (moon_broadcast_shape(count, shaped, &ndim, shape)) return moonl_raise(L);
-    moon_device *device = cond.tensor->storage->device;
-    if (device != moon_cpu()) return luaL_error(L, "where runs on the CPU only; move the tensors with x:to(\"cpu\")");
-    moon_dtype dtype = where_dtype(&in[0], &in[1]);
-    const moon_tensor *mask = push_full(L, &cond, MOON_BOOL, ndim, shape);
-    const moon_tensor *a = push_full(L, &in[0], dtype, ndim, shape);
-    const moon_tensor *out = push_full(L, &in[1], dtype, ndim, shape);
-    choose(moon_data(out), moon_data(a), (const uint8_t *)moon_data(mask), out->numel, moon_itemsize(out));
+    const moon_tensor *out = moonl_push_contiguous(L, where_dtype(&in[0], &in[1]), ndim, shape, cond.tensor->storage->device);
+    if (moon_where_run(cond.tensor, in, out)) return moonl_raise(L);
     return 1;
 }
 

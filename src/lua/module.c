@@ -24,6 +24,7 @@ static int keep_table(lua_State *L, const void *key) {
 EXPORT int luaopen_moontensor_core(lua_State *L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_module) == LUA_TTABLE) return 1; /* one metatable a state */
     lua_settop(L, 0);
+    if (moon_cpu()->backend->probe()) return moonl_raise(L);
     int module = keep_table(L, &moonl_key_module), methods = keep_table(L, &moonl_key_methods),
         meta = keep_table(L, &moonl_key_meta);
     keep_table(L, &moonl_key_counters);

@@ -34,8 +34,26 @@ static void reopen(lua_State *L, int n, const moon_operand *in) {
     }
 }
 
+/* small tensors: one look at the operands, no draft */
+static void run_plain(lua_State *L, moon_op_id id, int n, const moon_operand *in, moon_dtype result) {
+    const moon_tensor *first = in[0].tensor;
+    moon_device *device = first->storage->device;
+    moon_tensor *t = moonl_new(L, first->ndim);
+    for (int i = 0; i < first->ndim; i++) t->shape[i] = first->shape[i], t->strides[i] = first->strides[i];
+    t->numel = first->numel;
+    t->dtype = (uint8_t)result;
+    moonl_acquire(L, t, device);
+    reopen(L, n, in);
+    if (moon_op_run_plain(id, n, in, t)) moonl_raise(L);
+}
+
 /* run the operator into out if given, else into a new tensor that is pushed */
 static void run(lua_State *L, moon_op_id id, int n, const moon_operand *in, const moon_tensor *out) {
+    moon_dtype result;
+    if (out == NULL && moon_op_is_plain(id, n, in, &result)) {
+        run_plain(L, id, n, in, result);
+        return;
+    }
     if (out == NULL) {
         moon_draft draft;
         if (moon_op_plan(id, n, in, &draft)) moonl_raise(L);

@@ -3,6 +3,7 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+#include "../core/memory.h"
 #include "binding.h"
 
 /*** # The world */
@@ -19,10 +20,12 @@ static void add_counter(lua_State *L, const char *name, int64_t value) {
 /*** moon.stats() -> table
 Live counters, all of which return to where they were once what was made is gone: `storages`, their `bytes`, `exports` held by
 consumers outside, `imports` of foreign memory; and those of loaded modules, such as the bridge's `proxies`. They are the
-process's, not this Lua state's. */
+process's, not this Lua state's. Beside them `cached_bytes`: freed memory that is kept for the next large tensor (at most
+256 MiB, in blocks of 256 KiB or more), and belongs to none. */
 static int module_stats(lua_State *L) {
     moon_live live = moon_live_counts();
-    lua_createtable(L, 0, 8);
+    lua_createtable(L, 0, 12);
+    add_counter(L, "cached_bytes", (int64_t)moon_memory_kept());
     add_counter(L, "storages", live.storages);
     add_counter(L, "bytes", live.bytes);
     add_counter(L, "exports", live.exports);
@@ -42,16 +45,25 @@ static int module_stats(lua_State *L) {
 
 /*** moon.gc([pages]) -> integer
 Collects garbage until nothing more goes, and returns the bytes that are still alive. With `pages = true` free memory also goes
-back to the operating system. The library runs the collector by itself when many bytes of tensors have been allocated. */
+back to the operating system, `moon.empty_cache()` included. The library runs the collector by itself when many bytes of tensors have been allocated. */
 static int module_gc(lua_State *L) {
     for (int64_t before = -1; before != moon_live_counts().storages;) {
         before = moon_live_counts().storages;
         lua_gc(L, LUA_GCCOLLECT);
     }
+    if (lua_toboolean(L, 1)) (void)moon_memory_trim();
 #if defined(__GLIBC__)
     if (lua_toboolean(L, 1)) malloc_trim(0);
 #endif
     lua_pushinteger(L, moon_live_counts().bytes);
+    return 1;
+}
+
+/*** moon.empty_cache() -> integer
+Gives the memory that is kept for large tensors to come back to the operating system; returns how many bytes that was. It is
+given back by itself before an allocation fails. */
+static int module_empty_cache(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)moon_memory_trim());
     return 1;
 }
 
@@ -99,6 +111,33 @@ static int module_synchronize(lua_State *L) {
     return 0;
 }
 
+/*** moon.get_num_threads() -> integer
+How many threads work on one large operation: as many as the process may use processors, or what `OMP_NUM_THREADS` says,
+unless `moon.set_num_threads` changed it. Small operations never leave the calling thread. */
+static int module_get_num_threads(lua_State *L) {
+    lua_pushinteger(L, moon_host_threads());
+    return 1;
+}
+
+/*** moon.set_num_threads(n)
+Sets it for the whole process, from 1 to 256. Results are the same, bit for bit, for any number of threads. */
+static int module_set_num_threads(lua_State *L) {
+    lua_Integer n = luaL_checkinteger(L, 1);
+    if (n < 1 || n > MOON_MAXTHREADS) {
+        return luaL_argerror(L, 1, lua_pushfstring(L, "%I threads, expected 1 to %d", n, MOON_MAXTHREADS));
+    }
+    moon_host_set_threads((int)n);
+    return 0;
+}
+
+/*** moon.instruction_set() -> string
+The instruction set that the CPU's inner loops use: `"base"`, `"v3"` (AVX2) or `"v4"` (AVX-512), the best that the processor
+has. The environment variable `MOONTENSOR_ISA` names another when the module is loaded; all give the same bits. */
+static int module_instruction_set(lua_State *L) {
+    lua_pushstring(L, moon_cpu_level());
+    return 1;
+}
+
 /* ---- printing ---- */
 
 static void print_option(lua_State *L, const char *name, int least, int most, int *value) {
@@ -139,9 +178,13 @@ static int module_printoptions(lua_State *L) {
 static const moonl_entry functions[] = {
     {"stats", module_stats},
     {"gc", module_gc},
+    {"empty_cache", module_empty_cache},
     {"devices", module_devices},
     {"device", module_device},
     {"synchronize", module_synchronize},
+    {"get_num_threads", module_get_num_threads},
+    {"set_num_threads", module_set_num_threads},
+    {"instruction_set", module_instruction_set},
     {"printoptions", module_printoptions},
     {NULL, NULL},
 };

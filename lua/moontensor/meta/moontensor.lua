@@ -564,15 +564,21 @@ function Tensor:memoryview() end
 
 --- Live counters, all of which return to where they were once what was made is gone: `storages`, their `bytes`, `exports` held by
 --- consumers outside, `imports` of foreign memory; and those of loaded modules, such as the bridge's `proxies`. They are the
---- process's, not this Lua state's.
+--- process's, not this Lua state's. Beside them `cached_bytes`: freed memory that is kept for the next large tensor (at most
+--- 256 MiB, in blocks of 256 KiB or more), and belongs to none.
 ---@return table
 function moon.stats() end
 
 --- Collects garbage until nothing more goes, and returns the bytes that are still alive. With `pages = true` free memory also goes
---- back to the operating system. The library runs the collector by itself when many bytes of tensors have been allocated.
+--- back to the operating system, `moon.empty_cache()` included. The library runs the collector by itself when many bytes of tensors have been allocated.
 ---@param pages? any
 ---@return integer
 function moon.gc(pages) end
+
+--- Gives the memory that is kept for large tensors to come back to the operating system; returns how many bytes that was. It is
+--- given back by itself before an allocation fails.
+---@return integer
+function moon.empty_cache() end
 
 --- The names of the devices that are there, and by name of a backend the reason why it is not.
 ---@return table
@@ -588,6 +594,20 @@ function moon.device(name) end
 --- Waits until the device (the CPU by default, where nothing is ever pending) has done its work.
 ---@param device? string
 function moon.synchronize(device) end
+
+--- How many threads work on one large operation: as many as the process may use processors, or what `OMP_NUM_THREADS` says,
+--- unless `moon.set_num_threads` changed it. Small operations never leave the calling thread.
+---@return integer
+function moon.get_num_threads() end
+
+--- Sets it for the whole process, from 1 to 256. Results are the same, bit for bit, for any number of threads.
+---@param n integer
+function moon.set_num_threads(n) end
+
+--- The instruction set that the CPU's inner loops use: `"base"`, `"v3"` (AVX2) or `"v4"` (AVX-512), the best that the processor
+--- has. The environment variable `MOONTENSOR_ISA` names another when the module is loaded; all give the same bits.
+---@return string
+function moon.instruction_set() end
 
 --- How tensors print: digits after the point (4); the number of elements above which a tensor is summarised (1000); how many are
 --- then shown at each end of a dimension (3); characters in a line (80). Returns the options as they are now.
