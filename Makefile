@@ -22,6 +22,9 @@ ifeq ($(CI),true)
 WARN += -Werror
 endif
 BASE := -std=c11 -D_GNU_SOURCE -fPIC -fno-plt -fvisibility=hidden -ffp-contract=off -MMD -MP $(WARN)
+ifneq (,$(findstring clang,$(shell $(CC) --version 2>/dev/null)))
+BASE += -Wno-pass-failed # calls of libm stay calls
+endif
 CORE_SRC := $(wildcard src/core/*.c devices/*.c devices/*/*.c)
 LUA_SRC := $(wildcard src/lua/*.c)
 BRIDGE_SRC := $(wildcard src/python/*.c)

@@ -9,7 +9,6 @@
 /* each element depends on its own index only, so an output may be the very same memory as an input */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#pragma clang diagnostic ignored "-Wpass-failed" /* calls of libm stay calls */
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif

@@ -5,6 +5,9 @@
 
 #include "cpu.h"
 #include "kernels.h"
+#if MOON_LEVELS
+#include <cpuid.h>
+#endif
 
 typedef struct level {
     const char *name;
@@ -20,19 +23,31 @@ static const level levels[] = {
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-static bool has(int i) {
 #if MOON_LEVELS
-    __builtin_cpu_init();
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-              __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");
-    if (i == 1) return v3;
-    if (i == 2) {
-        return v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    }
-#endif
-    return i == 0;
+/* asked of the processor itself: compilers differ in the names that their built-ins know */
+static bool supports(bool v4) {
+    unsigned a, b, c, d, saved, saved_high;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+    unsigned first = 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29; /* movbe, osxsave, avx, f16c */
+    if ((c & first) != first) return false;
+    __asm__("xgetbv" : "=a"(saved), "=d"(saved_high) : "c"(0));
+    unsigned state = v4 ? 0xe6 : 0x06; /* the registers that the system saves */
+    if ((saved & state) != state) return false;
+    if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !(c & 1u << 5)) return false; /* lzcnt */
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    unsigned v3 = 1u << 3 | 1u << 5 | 1u << 8;                            /* bmi, avx2, bmi2 */
+    unsigned wide = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* avx512 f, dq, cd, bw, vl */
+    unsigned wanted = v4 ? v3 | wide : v3;
+    return (b & wanted) == wanted;
 }
+#else
+static bool supports(bool v4) {
+    (void)v4;
+    return false;
+}
+#endif
+
+static bool has(int i) { return i == 0 || supports(i == 2); }
 
 static const level *best(void) {
     int i = LEVELS - 1;
