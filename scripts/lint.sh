@@ -16,7 +16,7 @@ refuse() { # refuse PATTERN FILES...: no line may match
     local pattern=$1
     shift
     [ $# -gt 0 ] || { echo "no files to look at"; return 1; }
-    ! grep -nHE "$pattern" "$@"
+    ! grep -InHE "$pattern" "$@" # no binary files
 }
 
 lua_include='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](lua|lauxlib|lualib|luaconf)'
