@@ -430,6 +430,9 @@ HIDDEN extern pid_t main_pid;      /* the process that started it: a forked chil
 HIDDEN extern thread *main_thread; /* the thread that started it */
 HIDDEN extern state *states;       /* GIL */
 HIDDEN extern _Atomic int64_t live_proxies, live_callables, live_queued;
+HIDDEN int init_signals(void);     /* once a process, on the main thread, GIL held */
+HIDDEN void keep_signals(void);    /* now and then: see signal.c */
+HIDDEN void restore_signals(void); /* when Python's exit work begins */
 HIDDEN int close_state(lua_State *L);
 HIDDEN void shut_down(state *S); /* S: the Lua state the caller runs in */
 

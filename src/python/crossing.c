@@ -85,6 +85,7 @@ void push_proxy(lua_State *L, state *S, PyObject *o) {
 void make_blank(lua_State *L, site *k) {
     if (k->S->dead) luaL_error(L, "the Lua state is closing: its way to Python is closed");
     luaL_checkstack(L, 4, NULL);
+    keep_signals();
     /* before the call and not after it: what the caller's variable held till now is garbage only now */
     if (unlikely(k->S->pending >= k->S->gc_threshold)) collect_charged(L, k->S);
     k->blank = new_proxy(L, k->S);

@@ -53,6 +53,7 @@ static void stop_the_world(void) {
 }
 
 static void exit_work(void) {
+    restore_signals();
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     join_threads();

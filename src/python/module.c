@@ -71,7 +71,7 @@ static void start(const char *executable, const char *prelude) {
         main_thread = t;
         t->ts = PyThreadState_Get();
     }
-    started = init_types(prelude) == 0;
+    started = init_types(prelude) == 0 && init_signals() == 0;
     if (!started) describe_failure();
     if (we_initialized) PyEval_SaveThread();
     else PyGILState_Release(gs);
