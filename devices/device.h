@@ -34,6 +34,13 @@ typedef struct moon_backend {
     moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
     moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);    /* optional */
 
+    /* Elements by offsets, optional. `out` and `value` have the shape of the other tensor with one more dimension before
+       dimension `at`, as long as the table: its k-th place stands for the elements offsets[k] bytes further on. The table is on
+       the host, 64-bit; what it names is in range. Nothing overlaps; of two equal offsets the later one wins. No operand is
+       empty. `value` may be a weak scalar, as above */
+    moon_status (*index_get)(const moon_tensor *out, const moon_tensor *from, int at, const int64_t *offsets);
+    moon_status (*index_put)(const moon_tensor *to, int at, const int64_t *offsets, const moon_tensor *value);
+
     /* ---- order: optional where all work is done on return ---- */
     moon_status (*synchronize)(moon_device *device);
     moon_status (*set_stream)(moon_device *device, void *stream);

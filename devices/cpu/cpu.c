@@ -50,6 +50,8 @@ const moon_backend moon_cpu_backend = {
     .where = moon_cpu_where,
     .reduce = moon_cpu_reduce,
     .matmul = moon_cpu_matmul,
+    .index_get = moon_cpu_index_get,
+    .index_put = moon_cpu_index_put,
 };
 
 moon_device moon_cpu_device = {.backend = &moon_cpu_backend, .index = 0, .name = "cpu"};

@@ -39,6 +39,7 @@ void moonl_register(lua_State *L, int table, const moonl_entry *entries);
    metamethods into `meta` (stack indices) */
 void moonl_open_tensor(lua_State *L, int module, int methods, int meta);
 void moonl_open_index(lua_State *L, int module, int methods, int meta);
+void moonl_open_advanced(lua_State *L, int module, int methods, int meta);
 void moonl_open_create(lua_State *L, int module, int methods, int meta);
 void moonl_open_view(lua_State *L, int module, int methods, int meta);
 void moonl_open_copy(lua_State *L, int module, int methods, int meta);
@@ -140,6 +141,13 @@ moon_tensor *moonl_push_nested(lua_State *L, int arg, int dtype, moon_device *de
 void moonl_convert(lua_State *L, int arg, moon_dtype dtype);
 /* {out=} of the options table at arg, left on the stack, or NULL (ops.c) */
 moon_tensor *moonl_option_out(lua_State *L, int arg);
+/* the 0-based place that the number at index i names in dimension dim (0-based) */
+int64_t moonl_place(lua_State *L, int i, int dim, int64_t extent);
+/* the range {first, last, step} in the table, 0-based and inside the extent */
+void moonl_range(lua_State *L, int table, int dim, int64_t extent, int64_t *first, int64_t *count, int64_t *step);
+/* x[key], x[key] = value at arg, where the key at index i is, or holds, a tensor (advanced.c). Only the first may run Lua code */
+int moonl_index_get(lua_State *L, const moon_tensor *t, int i);
+void moonl_index_put(lua_State *L, const moon_tensor *t, int i, int arg);
 /* target = the scalar or tensor at arg */
 void moonl_assign(lua_State *L, const moon_tensor *target, int arg);
 

@@ -39,16 +39,10 @@ static int push_row(lua_State *L, const moon_tensor *t, int64_t at) {
 
 /* ---- x[{…}] ---- */
 
-static int64_t bound(lua_State *L, int table, int part, int dim, int64_t extent, int64_t otherwise) {
-    if (lua_rawgeti(L, table, part) == LUA_TNIL) {
-        lua_pop(L, 1);
-        return otherwise;
-    }
+int64_t moonl_place(lua_State *L, int i, int dim, int64_t extent) {
     int isint;
-    lua_Integer k = lua_tointegerx(L, -1, &isint);
-    if (!isint) return luaL_error(L, "a range is {first, last} or {first, last, step} of integers, got %s", luaL_typename(L, -1));
-    lua_pop(L, 1);
-    if (part == 3) return k;
+    lua_Integer k = lua_tointegerx(L, i, &isint);
+    if (!isint) return luaL_error(L, "an index is an integer, got %s", luaL_tolstring(L, i, NULL));
     int64_t at = k < 0 ? k + extent : k - 1;
     if (at < 0 || at >= extent) {
         return luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
@@ -56,24 +50,45 @@ static int64_t bound(lua_State *L, int table, int part, int dim, int64_t extent,
     return at;
 }
 
+/* a number of a range; false where there is none */
+static bool range_part(lua_State *L, int table, int part, lua_Integer *out) {
+    int isint, type = lua_rawgeti(L, table, part);
+    *out = lua_tointegerx(L, -1, &isint);
+    if (!isint && type != LUA_TNIL) {
+        return luaL_error(L, "a range is {first, last} or {first, last, step} of integers, got %s", luaL_typename(L, -1));
+    }
+    return isint;
+}
+
+void moonl_range(lua_State *L, int table, int dim, int64_t extent, int64_t *first, int64_t *count, int64_t *step) {
+    lua_Unsigned n = lua_rawlen(L, table);
+    *first = 0;
+    *count = extent;
+    *step = 1;
+    if (n == 0) return;
+    if (n > 3) {
+        luaL_error(L,
+                   "a range is {first, last} or {first, last, step}, got %I numbers; a list of indices is a tensor: "
+                   "moon.tensor{…}",
+                   (LUAI_UACINT)n);
+    }
+    lua_Integer part;
+    if (range_part(L, table, 1, &part)) *first = moonl_place(L, -1, dim, extent);
+    int64_t last = range_part(L, table, 2, &part) ? moonl_place(L, -1, dim, extent) : *first;
+    if (range_part(L, table, 3, &part)) *step = part;
+    lua_pop(L, 3);
+    if (*step == 0) luaL_error(L, "a range with step 0");
+    if (*step > 0) *count = last < *first ? 0 : (last - *first) / *step + 1;
+    else *count = last > *first ? 0 : (*first - last) / (*step == INT64_MIN ? INT64_MAX : -*step) + 1;
+}
+
 /* the range at the top of the stack, for dimension dim of t */
 static void take_range(lua_State *L, const moon_tensor *t, int dim, moon_tensor *view) {
-    int table = lua_gettop(L), at = view->ndim++;
-    int64_t extent = t->shape[dim], stride = t->strides[dim];
-    lua_Unsigned n = lua_rawlen(L, table);
-    view->shape[at] = extent;
-    view->strides[at] = stride;
-    if (n > 3) luaL_error(L, "a range is {first, last} or {first, last, step}, got %I numbers", (LUAI_UACINT)n);
-    if (n == 0) return;
-    int64_t first = bound(L, table, 1, dim, extent, 0);
-    int64_t last = bound(L, table, 2, dim, extent, first);
-    int64_t step = bound(L, table, 3, dim, extent, 1);
-    if (step == 0) luaL_error(L, "a range with step 0");
-    int64_t count = step > 0 ? (last - first) / step + 1 : (first - last) / (step == INT64_MIN ? INT64_MAX : -step) + 1;
-    if (step > 0 ? last < first : last > first) count = 0;
+    int64_t first, count, step, stride = t->strides[dim];
+    moonl_range(L, lua_gettop(L), dim, t->shape[dim], &first, &count, &step);
     view->offset += first * stride * (int64_t)moon_itemsize(t);
-    view->shape[at] = count;
-    view->strides[at] = count > 1 ? stride * step : stride;
+    view->shape[view->ndim] = count;
+    view->strides[view->ndim++] = count > 1 ? stride * step : stride;
 }
 
 /* {} selects everything, and so would {a = 1} */
@@ -84,10 +99,25 @@ static void refuse_names(lua_State *L, int i) {
     luaL_error(L, "an index is a sequence, got a table with key '%s'", luaL_tolstring(L, -1, NULL));
 }
 
-/* lay out in draft what the table at index i selects; true if it gave an integer for every dimension */
-static bool take_table(lua_State *L, const moon_tensor *t, int i, moon_draft *draft) {
+/* a tensor among the entries: the key selects no view */
+static bool has_tensor(lua_State *L, int i, lua_Unsigned n) {
+    bool found = false;
+    for (lua_Unsigned k = 1; k <= n && k <= MOON_MAXDIM && !found; k++) {
+        lua_rawgeti(L, i, (lua_Integer)k);
+        found = moonl_test(L, -1) != NULL;
+        lua_pop(L, 1);
+    }
+    return found;
+}
+
+typedef enum selection { SELECT_VIEW, SELECT_ELEMENT, SELECT_TENSORS } selection;
+
+/* Lay out in draft what the table at index i selects: a view, one element where it gives an integer for every dimension, or
+   nothing where it holds tensors. */
+static selection take_table(lua_State *L, const moon_tensor *t, int i, moon_draft *draft) {
     lua_Unsigned n = lua_rawlen(L, i);
     if (n == 0) refuse_names(L, i);
+    if (n > (lua_Unsigned)t->ndim && has_tensor(L, i, n)) return SELECT_TENSORS;
     if (n > (lua_Unsigned)t->ndim) {
         luaL_error(L, "%I indices for a %d-d tensor; a range is a table of its own: x[{{1, 3}}]", (LUAI_UACINT)n, t->ndim);
     }
@@ -99,33 +129,28 @@ static bool take_table(lua_State *L, const moon_tensor *t, int i, moon_draft *dr
     for (int dim = 0; dim < t->ndim; dim++) {
         int type = (lua_Unsigned)dim < n ? lua_rawgeti(L, i, dim + 1) : (lua_pushnil(L), LUA_TNIL);
         if (type == LUA_TNUMBER) {
-            int64_t extent = t->shape[dim];
-            int isint;
-            lua_Integer k = lua_tointegerx(L, -1, &isint);
-            if (!isint) luaL_error(L, "an index is an integer, got %s", lua_tostring(L, -1));
-            int64_t at = k < 0 ? k + extent : k - 1;
-            if (at < 0 || at >= extent) {
-                luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
-            }
-            view->offset += at * t->strides[dim] * (int64_t)moon_itemsize(t);
+            view->offset += moonl_place(L, -1, dim, t->shape[dim]) * t->strides[dim] * (int64_t)moon_itemsize(t);
         } else if (type == LUA_TTABLE) {
             take_range(L, t, dim, view);
         } else if (type == LUA_TNIL && (lua_Unsigned)dim >= n) {
             view->shape[view->ndim] = t->shape[dim];
             view->strides[view->ndim++] = t->strides[dim];
+        } else if (moonl_test(L, -1)) {
+            lua_pop(L, 1);
+            return SELECT_TENSORS;
         } else {
-            luaL_error(L, "entry %d of an index is an integer or a range, got %s", dim + 1, luaL_typename(L, -1));
+            luaL_error(L, "entry %d of an index is an integer, a range or a tensor, got %s", dim + 1, luaL_typename(L, -1));
         }
         lua_pop(L, 1);
     }
     view->numel = 1;
     for (int d = 0; d < view->ndim; d++) view->numel *= view->shape[d];
-    return n == (lua_Unsigned)t->ndim && view->ndim == 0;
+    return n == (lua_Unsigned)t->ndim && view->ndim == 0 ? SELECT_ELEMENT : SELECT_VIEW;
 }
 
 static int bad_key(lua_State *L) {
-    if (moonl_test(L, 2)) return luaL_error(L, "a tensor as an index is not supported yet");
-    return luaL_error(L, "a tensor is indexed by an integer or a table, got %s", luaL_typename(L, 2));
+    const char *hint = lua_type(L, 2) == LUA_TUSERDATA ? "; moon.from makes a tensor of an array" : "";
+    return luaL_error(L, "a tensor is indexed by an integer, a table or a tensor, got %s%s", luaL_typename(L, 2), hint);
 }
 
 /* ---- fields ---- */
@@ -163,11 +188,13 @@ static int tensor_index(lua_State *L) {
     case LUA_TTABLE: {
         const moon_tensor *t = moonl_check(L, 1);
         moon_draft draft;
-        if (take_table(L, t, 2, &draft)) moonl_push_at(L, t, draft.t.offset - t->offset);
-        else moonl_push_view(L, &draft, t);
-        return 1;
+        switch (take_table(L, t, 2, &draft)) {
+        case SELECT_ELEMENT: moonl_push_at(L, t, draft.t.offset - t->offset); return 1;
+        case SELECT_VIEW: moonl_push_view(L, &draft, t); return 1;
+        default: return moonl_index_get(L, t, 2);
+        }
     }
-    default: return bad_key(L);
+    default: return moonl_test(L, 2) ? moonl_index_get(L, moonl_check(L, 1), 2) : bad_key(L);
     }
 }
 
@@ -223,7 +250,8 @@ static int tensor_newindex(lua_State *L) {
     const moon_tensor *t = moonl_check(L, 1);
     int type = lua_type(L, 2);
     if (type == LUA_TSTRING) return luaL_error(L, "a tensor has no field '%s' to set", lua_tostring(L, 2));
-    if (type != LUA_TNUMBER && type != LUA_TTABLE) return bad_key(L);
+    bool tensor = type == LUA_TUSERDATA && moonl_test(L, 2);
+    if (type != LUA_TNUMBER && type != LUA_TTABLE && !tensor) return bad_key(L);
     moon_value value;
     if (type == LUA_TNUMBER && t->ndim == 1 && moonl_test_value(L, 3, &value)) {
         int64_t at = first_index(L, t, 2);
@@ -235,9 +263,11 @@ static int tensor_newindex(lua_State *L) {
     prepare(L, 3, (moon_dtype)t->dtype);
     moonl_open(L, t);
     moon_draft draft;
-    if (type == LUA_TTABLE) {
-        take_table(L, t, 2, &draft);
-    } else {
+    if (tensor || (type == LUA_TTABLE && take_table(L, t, 2, &draft) == SELECT_TENSORS)) {
+        moonl_index_put(L, t, 2, 3);
+        return 0;
+    }
+    if (type == LUA_TNUMBER) {
         int64_t at = first_index(L, t, 2);
         if (at < 0)
             return luaL_error(L, "index %I is out of range 1..%I", (LUAI_UACINT)t->shape[0] + 1, (LUAI_UACINT)t->shape[0]);
