@@ -62,7 +62,7 @@ describe("moontensor.torch", function()
       "bad argument #1 to 'autograd_function' (it lacks backward)")
   end)
 
-  it("dataset: counted from 0, tuples of several results, in a DataLoader with and without fork workers", function()
+  it("RB8, X16: dataset: counted from 0, tuples of several results, in a DataLoader with and without fork workers", function()
     local dataset = torch.dataset {len = function() return 5 end, get = function(i) return torch.full(py.tuple {2}, i), i * i end}
     assert.equal(5, #dataset)
     for _, workers in ipairs {0, 2} do

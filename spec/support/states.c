@@ -1,5 +1,6 @@
 /* A C host of several Lua states, for spec/python_states_spec.lua: states COMMAND, with LUA_PATH and LUA_CPATH set.
    It prints one line and exits with 0, or says what failed. */
+#include <dlfcn.h>
 #include <lua.h>
 #include <lauxlib.h>
 #include <lualib.h>
@@ -44,6 +45,66 @@ static int one_after_another(void) {
         lua_close(L);
     }
     puts("three states");
+    return 0;
+}
+
+static void *use_torch(void *unused) {
+    (void)unused;
+    lua_State *L = open_state();
+    run(L, "local py = require 'moontensor.python'\n"
+           "local torch = py.import 'torch'\n"
+           "local w = torch.ones(3):requires_grad_()\n"
+           "for i = 1, 2 do (w * w):sum():backward() end\n"
+           "assert(w.grad:sum():item() == 12)\n"
+           "local plot = py.import 'matplotlib'\n"
+           "plot.use 'Agg'\n"
+           "py.import 'matplotlib.pyplot'.figure():add_subplot():plot(py.list{1, 2})");
+    lua_close(L);
+    return NULL;
+}
+
+/* no Lua on the main thread at all: another hosts it, twice */
+static int elsewhere(void) {
+    for (int i = 0; i < 2; i++) {
+        pthread_t t;
+        pthread_create(&t, NULL, use_torch, NULL);
+        pthread_join(t, NULL);
+    }
+    puts("twice");
+    return 0;
+}
+
+static void *symbol(const char *name) {
+    void *p = dlsym(RTLD_DEFAULT, name);
+    if (p == NULL) exit(5);
+    return p;
+}
+
+/* the host finalizes Python itself, with tensors shared both ways and callables alive */
+static int finalize_first(void) {
+    lua_State *L = open_state();
+    run(L, work);
+    run(L, "b = require 'moontensor'.from(a); py = require 'moontensor.python'; list = py.list{a}\n"
+           "function again() return pcall(py.eval, '1') end\n"
+           "late = setmetatable({}, {__gc = function() print('late', pcall(function() return #list end)) end})");
+    int (*ensure)(void) = (int (*)(void))symbol("PyGILState_Ensure");
+    int (*finalize)(void) = (int (*)(void))symbol("Py_FinalizeEx");
+    ensure();
+    int failed = finalize();
+    run(L, "print(again())\n"
+           "print(pcall(function() return #list end))\n"
+           "print(pcall(function() return list[0] end), tostring(a))\n"
+           "print(pcall(x.to_numpy, x))\n"
+           "print(pcall(py.hold, print))\n"
+           "do local closing <close> = list end\n"
+           "print(b:sum():item(), x:sum():item())\n"
+           "b:free() b = nil collectgarbage()");
+    lua_close(L);
+    L = open_state();
+    run(L, "print(pcall(function() return require 'moontensor.python'.eval '1' end))\n"
+           "print(require 'moontensor'.ones(2):sum():item())");
+    lua_close(L);
+    printf("finalized %d\n", failed);
     return 0;
 }
 
@@ -152,6 +213,8 @@ int main(int argc, char **argv) {
     if (strcmp(command, "late_deleter") == 0) return late_deleter();
     if (strcmp(command, "threads") == 0) return threads();
     if (strcmp(command, "finalizers") == 0) return finalizers();
+    if (strcmp(command, "elsewhere") == 0) return elsewhere();
+    if (strcmp(command, "finalize_first") == 0) return finalize_first();
     if (strcmp(command, "shut_down_first") == 0) return shut_down_first();
     fprintf(stderr, "states: unknown command '%s'\n", command);
     return 64;

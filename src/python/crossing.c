@@ -83,6 +83,7 @@ void push_proxy(lua_State *L, state *S, PyObject *o) {
 }
 
 void make_blank(lua_State *L, site *k) {
+    if (is_gone) luaL_error(L, "Python was finalized by this process's host");
     if (k->S->dead) luaL_error(L, "the Lua state is closing: its way to Python is closed");
     luaL_checkstack(L, 4, NULL);
     keep_signals();

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-bool is_shut, host_exits;
+bool is_shut, is_gone, host_exits;
 state *states;
 
 static void call_if_loaded(const char *module, const char *function) {
@@ -102,11 +102,24 @@ static void wait_for_borrowers(state *S, thread *t) {
 
 static bool is_last(state *S) { return states == S && S->next == NULL; }
 
+/* At the end of Py_FinalizeEx, which a host may call while Lua states are open: what they hold of Python is closed, and their way
+   to it. The memory behind it stays where it is. */
+static void python_is_gone(void) {
+    is_gone = is_shut = true;
+    for (state *S = states; S != NULL; S = S->next) {
+        S->dead = true;
+        for (scope *s = S->scope; s != NULL; s = s->outer) close_scope(S, s, NULL);
+    }
+}
+
+int init_exit(void) { return Py_AtExit(python_is_gone); }
+
 /* lua_close: finalizer of the state's sentinel, which runs after those of all proxies */
 int close_state(lua_State *L) {
     state **box = (state **)lua_touserdata(L, 1), *S = *box;
     if (S == NULL) return 0;
     *box = NULL;
+    if (is_gone) return 0; /* S stays: finalizers of Lua may come still */
     thread *t = this_thread();
     if (t->ts == NULL) thread_needs_state(t);
     bool had = t->gil;

@@ -301,7 +301,12 @@ Calls f(...) and keeps the GIL across it: for hot loops beside busy Python threa
 into Python let them. */
 static int py_hold(lua_State *L) {
     state *S = STATE(L);
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    int n = lua_gettop(L);
+    if (lua_type(L, 1) != LUA_TFUNCTION && luaL_getmetafield(L, 1, "__call") == LUA_TNIL) {
+        return luaL_typeerror(L, 1, "function");
+    }
+    lua_settop(L, n);
+    READY(L, S);
     cross c;
     enter(L, S, &c);
     c.thread->hold++;

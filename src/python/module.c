@@ -71,7 +71,7 @@ static void start(const char *executable, const char *prelude) {
         main_thread = t;
         t->ts = PyThreadState_Get();
     }
-    started = init_types(prelude) == 0 && init_signals() == 0;
+    started = init_types(prelude) == 0 && init_signals() == 0 && init_exit() == 0;
     if (!started) describe_failure();
     if (we_initialized) PyEval_SaveThread();
     else PyGILState_Release(gs);
@@ -142,6 +142,7 @@ static int bridge_open(lua_State *L) {
     moon = moon_get_api(L);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) != LUA_TNIL) return luaL_error(L, "the bridge is open in this Lua state");
     lua_pop(L, 1);
+    if (is_gone) return raise_text(L, "Python was finalized by this process's host, and does not start again");
     pthread_mutex_lock(&mutex);
     if (!started && failure[0] == '\0') start(executable, prelude);
     bool ok = started;
