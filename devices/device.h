@@ -30,7 +30,9 @@ typedef struct moon_backend {
     moon_status (*fill)(const moon_tensor *to, const void *element);     /* element: one value in to's dtype */
     moon_status (*elementwise)(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in);
     moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
-    moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);    /* optional */
+    /* running op (sum, prod) along dim, of in's shape; out is in itself or apart from it */
+    moon_status (*scan)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
+    moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);  /* optional */
 
     /* ---- order: optional where all work is done on return ---- */
     moon_status (*synchronize)(moon_device *device);

@@ -48,6 +48,7 @@ const moon_backend moon_cpu_backend = {
     .fill = moon_cpu_fill,
     .elementwise = moon_cpu_elementwise,
     .reduce = moon_cpu_reduce,
+    .scan = moon_cpu_scan,
     .matmul = moon_cpu_matmul,
 };
 

@@ -46,6 +46,7 @@ void moonl_open_nested(lua_State *L, int module, int methods, int meta);
 void moonl_open_ops(lua_State *L, int module, int methods, int meta);
 void moonl_open_reduce(lua_State *L, int module, int methods, int meta);
 void moonl_open_combine(lua_State *L, int module, int methods, int meta);
+void moonl_open_repeat(lua_State *L, int module, int methods, int meta);
 void moonl_open_complex(lua_State *L, int module, int methods, int meta);
 void moonl_open_random(lua_State *L, int module, int methods, int meta);
 void moonl_open_exchange(lua_State *L, int module, int methods, int meta);
