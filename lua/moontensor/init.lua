@@ -24,7 +24,11 @@ end
 
 local function check_tensor(x, name)
   if is_tensor(x) then return end
-  error(("bad argument #1 to '%s' (tensor expected, got %s)"):format(name, type(x)), 3)
+  if rawequal(x, moon) then
+    error(("functions of the module are called with '.', not ':', as in moon.%s(…)"):format(name), 3)
+  end
+  local hint = x == nil and ("; methods are called with ':', as in x:%s()"):format(name) or ""
+  error(("bad argument #1 to '%s' (tensor expected, got %s%s)"):format(name, type(x), hint), 3)
 end
 
 local function check_dim(x, dim, name)
