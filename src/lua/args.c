@@ -2,9 +2,10 @@
 #include <string.h>
 #include "binding.h"
 
+/* for examples in messages; not known where only C called the function */
 static const char *function_name(lua_State *L) {
     lua_Debug ar;
-    return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name ? ar.name : "f";
+    return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name ? ar.name : "name";
 }
 
 void moonl_not_module(lua_State *L) {
