@@ -65,9 +65,10 @@ local function random_shape(least)
   local r, shape = math.random(), {}
   local n = math.max(least, r < 0.08 and 0 or math.random(1, r < 0.6 and 3 or 6))
   for d = 1, n do shape[d] = EXTENTS[math.random(#EXTENTS)] end
-  if n > 0 and math.random() < 0.08 then shape[math.random(n)] = 0 end
   if n > 0 and n < 3 and math.random() < 0.1 then shape[math.random(n)] = math.random(300, 700) end -- more than a block
-  return product(shape) < POOL // 3 and shape or random_shape(least)
+  if product(shape) >= POOL // 3 then return random_shape(least) end
+  if n > 0 and math.random() < 0.08 then shape[math.random(n)] = 0 end
+  return shape
 end
 
 local function contiguous(dtype, shape, tame)
