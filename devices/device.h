@@ -32,7 +32,9 @@ typedef struct moon_backend {
     /* out[i] = mask[i] is not 0 ? a[i] : b[i]; all of them in any dtype, a and b as operands of elementwise; optional */
     moon_status (*where)(const moon_tensor *mask, const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
     moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
-    moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);    /* optional */
+    /* running op (sum, prod) along dim, of in's shape; out is in itself or apart from it */
+    moon_status (*scan)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */
+    moon_status (*matmul)(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);  /* optional */
 
     /* Elements by offsets, optional. `out` and `value` have the shape of the other tensor with one more dimension before
        dimension `at`, as long as the table: its k-th place stands for the elements offsets[k] bytes further on. The table is on

@@ -41,7 +41,7 @@ describe("the C API", function()
     assert.error_matches(function() api.sum(moon.zeros(2)) end, "contiguous float64 expected")
     assert.error_matches(function() api.sum(3) end, "tensor expected, got number")
     x:free()
-    assert.error_matches(function() api.sum(x) end, "bad argument #1 to '[%w_.]*sum' %(tensor is closed%)")
+    assert.error_matches(function() api.sum(x) end, "tensor is closed")
   end)
 
   it("writes where it may", function()

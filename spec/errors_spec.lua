@@ -18,6 +18,38 @@ describe("errors", function()
     assert.error_matches(function() moon.zeros(2).narrow(1, 1, 1) end, "tensor expected, got number")
   end)
 
+  it("hint at '.' and ':'", function()
+    local x = moon.zeros(2)
+    for name, call in pairs {
+      zeros = function() moon:zeros(2) end, ones = function() moon:ones({2}) end, tensor = function() moon:tensor({2}) end,
+      arange = function() moon:arange(2) end, linspace = function() moon:linspace(0, 1, 2) end, from = function() moon:from(x) end,
+      cat = function() moon:cat({x}) end, sum = function() moon:sum(x) end, add = function() moon:add(x, 1) end,
+      softmax = function() moon:softmax(x, 1) end,
+    } do
+      if name == "from" then name = "" end -- the bridge's own stands before it once it is loaded
+      assert.error_matches(call, "functions of the module are called with '.', not ':', as in moon." .. name, 1, true)
+    end
+    for name, call in pairs {
+      sum = function() x.sum() end, add = function() x.add() end,
+      reshape = function() x.reshape() end, softmax = function() x.softmax() end,
+    } do
+      assert.error_matches(call, "methods are called with ':', as in x:" .. name .. "()", 1, true)
+    end
+  end)
+
+  it("say what is missing or misplaced", function()
+    local x = moon.zeros(2, 2)
+    assert.error_matches(function() x:astype() end, "bad argument #1 to '[%w_.]*astype' %(dtype expected, got no value%)")
+    assert.error_matches(function() x:astype(nil) end, 'a dtype is a name such as "float32", got nil')
+    assert.error_matches(function() moon.zeros("2") end, "bad argument #1 to '[%w_.]*zeros' %(a size is expected, got string \"2\"%)")
+    assert.error_matches(function() moon.zeros(2, "3") end, "bad argument #2 to '[%w_.]*zeros' %(a size is expected, got string \"3\"%)")
+    assert.error_matches(function() x:sum {dim = 1} end,
+      "unknown option 'dim'; the options are keepdim, out; a dimension comes first, as in x:sum%(1%)")
+    assert.error_matches(function() x:cumsum {dim = 1} end, "a dimension is an integer, as in x:cumsum%(1%), got table")
+    assert.is_nil(x.foo)
+    assert.is_nil(x["1"])
+  end)
+
   it("say that a tensor is closed, everywhere", function()
     local x, open = moon.zeros(2, 2), moon.zeros(2, 2)
     x:free()

@@ -107,6 +107,13 @@ def drop_elsewhere(box):
     assert.equal("int64", moon.from(np.zeros(2, "longlong")).dtype)
   end)
 
+  it("operators of ours send a Python object to moon.from", function()
+    local x, a = moon.zeros(2), np.zeros(2)
+    has(failure(moon.add, x, a), "tensor, number, boolean or complex expected, got python object; moon.from makes a tensor of an array")
+    has(failure(moon.equal, x, a), "tensor expected, got python object; moon.from")
+    has(failure(moon.sum, a), "tensor expected, got python object; moon.from")
+  end)
+
   it("has no bfloat16 or float8, and says where to go", function()
     for _, row in ipairs {{"bfloat16", "BFloat16"}, {"float8_e4m3fn", "Float8_e4m3fn"}, {"float8_e5m2", "Float8_e5m2"}} do
       local x = moon.ones(2, row[1])

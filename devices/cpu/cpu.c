@@ -49,6 +49,7 @@ const moon_backend moon_cpu_backend = {
     .elementwise = moon_cpu_elementwise,
     .where = moon_cpu_where,
     .reduce = moon_cpu_reduce,
+    .scan = moon_cpu_scan,
     .matmul = moon_cpu_matmul,
     .index_get = moon_cpu_index_get,
     .index_put = moon_cpu_index_put,

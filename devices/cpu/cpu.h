@@ -15,6 +15,7 @@ moon_status moon_cpu_fill(const moon_tensor *to, const void *element);
 moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in);
 moon_status moon_cpu_where(const moon_tensor *mask, const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
 moon_status moon_cpu_reduce(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);
+moon_status moon_cpu_scan(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);
 moon_status moon_cpu_matmul(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
 moon_status moon_cpu_index_get(const moon_tensor *out, const moon_tensor *from, int at, const int64_t *offsets);
 moon_status moon_cpu_index_put(const moon_tensor *to, int at, const int64_t *offsets, const moon_tensor *value);

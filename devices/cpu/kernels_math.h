@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #ifndef CMPLX /* glibc withholds them from clang, which has the builtin */
 #define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
 #define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))
@@ -141,14 +142,27 @@ LIBM(f64, double, , tanh)
 #define UNFUSED(x) (x)
 #endif
 
-/* Products are the plain formula, as NumPy's: C's own recovers infinities at twice the price. */
+/* Products are the plain formula, as NumPy's: C's own recovers infinities at twice the price. Small integer powers are products:
+   the logarithm loses digits. */
 #define COMPLEX(S, T, R, X, MAKE, LOG2, LOG10)                                                 \
     static inline T mul_##S(T a, T b) {                                                        \
         R ar = creal##X(a), ai = cimag##X(a), br = creal##X(b), bi = cimag##X(b);              \
         return MAKE(UNFUSED(ar * br) - UNFUSED(ai * bi), UNFUSED(ar * bi) + UNFUSED(ai * br)); \
     }                                                                                          \
     static inline T div_##S(T a, T b) { return a / b; }                                        \
-    static inline T pow_##S(T a, T b) { return b == 2 ? mul_##S(a, a) : cpow##X(a, b); }       \
+    static inline T pow_##S(T a, T b) {                                                        \
+        if (b == 2) return mul_##S(a, a);                                                      \
+        R br = creal##X(b);                                                                    \
+        if (cimag##X(b) != 0) return cpow##X(a, b);                                            \
+        if (a == 0 && br >= 0) return br == 0;                                                 \
+        if (!(fabs##X(br) <= 100) || br != trunc##X(br)) return cpow##X(a, b);                 \
+        T power = 1;                                                                           \
+        for (int n = abs((int)br); n > 0; n >>= 1) {                                           \
+            if (n & 1) power = mul_##S(power, a);                                              \
+            a = mul_##S(a, a);                                                                 \
+        }                                                                                      \
+        return br < 0 ? 1 / power : power;                                                     \
+    }                                                                                          \
     static inline R abs_##S(T a) { return cabs##X(a); }                                        \
     static inline R angle_##S(T a) { return carg##X(a); }                                      \
     static inline T conj_##S(T a) { return conj##X(a); }                                       \

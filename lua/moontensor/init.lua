@@ -24,7 +24,11 @@ end
 
 local function check_tensor(x, name)
   if is_tensor(x) then return end
-  error(("bad argument #1 to '%s' (tensor expected, got %s)"):format(name, type(x)), 3)
+  if rawequal(x, moon) then
+    error(("functions of the module are called with '.', not ':', as in moon.%s(…)"):format(name), 3)
+  end
+  local hint = x == nil and ("; methods are called with ':', as in x:%s()"):format(name) or ""
+  error(("bad argument #1 to '%s' (tensor expected, got %s%s)"):format(name, type(x), hint), 3)
 end
 
 local function check_dim(x, dim, name)
@@ -58,6 +62,52 @@ end
 function methods.clamp_(x, low, high)
   check_tensor(x, "clamp_")
   return clamp(x, low, high, "_")
+end
+
+local NARROW = {float16 = true, bfloat16 = true, float8_e4m3fn = true, float8_e5m2 = true}
+
+-- torch's formula: counted from the nearer end, so that weights 0 and 1 give the ends themselves
+local function lerp(a, b, weight)
+  if not is_tensor(weight) then
+    if math.abs(weight) < 0.5 then return a + (b - a) * weight end
+    return b - (b - a) * (1 - weight)
+  end
+  local span = b - a
+  return moon.where(weight:abs():lt(0.5), a + span * weight, b - span * (1 - weight))
+end
+
+local function check_lerp(a, b, weight, name)
+  check_tensor(a, name)
+  if not is_tensor(b) and type(b) ~= "number" then bad_argument(1, name, "tensor or number expected, got " .. type(b)) end
+  if not is_tensor(weight) and type(weight) ~= "number" then
+    bad_argument(2, name, "weight expected: a tensor or number, got " .. type(weight))
+  end
+end
+
+local function widened(x)
+  return is_tensor(x) and NARROW[x.dtype] and x:astype "float32" or x
+end
+
+--- x:lerp(b, weight) -> tensor
+--- `x + weight * (b - x)`, a linear step from `x` towards `b`; `b` and `weight` are tensors or numbers. Halves compute in
+--- float32 and are rounded once.
+function methods.lerp(x, b, weight)
+  check_lerp(x, b, weight, "lerp")
+  local result = lerp(widened(x), widened(b), widened(weight))
+  if not NARROW[x.dtype] or result.dtype ~= "float32" then return result end
+  local dtype = x.dtype
+  for _, other in ipairs {b, weight} do
+    if is_tensor(other) and other.dtype ~= dtype then dtype = "float32" end
+  end
+  return result:to(dtype)
+end
+
+--- x:lerp_(b, weight) -> x
+--- As `lerp`, in place.
+function methods.lerp_(x, b, weight)
+  check_lerp(x, b, weight, "lerp_")
+  local result = lerp(widened(x), widened(b), widened(weight))
+  return result:conj():conj({out = x}) -- an operator's checks of the output, and every value as it is
 end
 
 --- x:norm([dim], [{keepdim=}]) -> tensor
@@ -102,7 +152,7 @@ function methods.outer(x, y)
   return x:unsqueeze(2):mul(y:unsqueeze(1))
 end
 
-for _, name in ipairs {"clamp", "norm", "softmax", "logsumexp", "outer"} do moon[name] = methods[name] end
+for _, name in ipairs {"clamp", "lerp", "norm", "softmax", "logsumexp", "outer"} do moon[name] = methods[name] end
 
 --- moon.meshgrid(x, y, …) -> tensor, tensor, …
 --- Coordinates of a grid, as torch's with `indexing = "ij"`: of 1-d tensors, read-only views of one shape.

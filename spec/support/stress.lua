@@ -68,6 +68,8 @@ local function copies()
   x:zero_()
   moon.equal(x, x); moon.allclose(x, x, {rtol = 0}); moon.shares(x, x)
   moon.cat({x, x}, 2); moon.stack({x, x}); moon.where(x, x, 0); moon.meshgrid(x[1], x[1])
+  x:tile(2, 1); x:repeat_interleave(2); x:repeat_interleave(moon.tensor({1, 2}), 1); x:roll({1, 1}, {1, 2}); x:t():roll(1)
+  x:clone():resize_(1, 1, 1, 9)
   local y <close> = x:clone()
   x:clone():free()
   return y
@@ -109,6 +111,8 @@ local function operators()
     end
   end
   x:clamp_(0, 1)
+  moon.cumsum(y, 1); moon.cumprod(y, 1); moon.lerp(y, y, y); y:clone():lerp_(1, 0.5); moon.tile(y, 2); moon.roll(y, 1)
+  moon.repeat_interleave(y, 2); moon.methods.cumsum(y, 1); moon.methods.cumprod(y, 1)
   return results
 end
 

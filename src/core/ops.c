@@ -227,6 +227,38 @@ static moon_status run_into(moon_op_id id, moon_dtype compute, const moon_tensor
     return s;
 }
 
+/* Is this a comparison of uint64 with a signed dtype, which no common dtype holds? The signed operand's number, or -1. */
+static int mixed_signs(moon_op_id id, const moon_operand *in) {
+    if (moon_ops[id].class != MOON_COMPARE || moon_ops[id].arity != 2) return -1;
+    const moon_tensor *a = in[0].tensor, *b = in[1].tensor;
+    if (a == NULL || b == NULL) return -1;
+    if (a->dtype == MOON_UINT64 && moon_dtypes[b->dtype].kind == MOON_KIND_INT) return 1;
+    return b->dtype == MOON_UINT64 && moon_dtypes[a->dtype].kind == MOON_KIND_INT ? 0 : -1;
+}
+
+/* Exactly, as NumPy: compared as uint64, then put right where the signed operand is negative. */
+static moon_status compare_signs(moon_op_id id, int with, const moon_tensor *out, const moon_tensor *const *in) {
+    scalar zero;
+    moon_draft spread, mask;
+    bool less = id == MOON_OP_lt || id == MOON_OP_le, greater = id == MOON_OP_gt || id == MOON_OP_ge;
+    bool truth = id == MOON_OP_ne || (with == 0 ? less : greater);
+    make_scalar(&zero, MOON_INT64);
+    memset(zero.bytes, 0, sizeof zero.bytes);
+    moon_status s = moon_view_expand(&spread, &zero.tensor, out->ndim, out->shape);
+    if (s == MOON_OK) s = moon_draft_contiguous(&mask, MOON_BOOL, out->ndim, out->shape);
+    if (s == MOON_OK) s = moon_tensor_alloc(&mask.t, out->storage->device);
+    if (s != MOON_OK) return s;
+    spread.t.storage = &zero.storage; /* borrowed */
+    s = run_into(MOON_OP_lt, MOON_INT64, &mask.t, 2, (const moon_tensor *const[]){in[with], &spread.t});
+    if (s == MOON_OK) s = run_into(id, MOON_UINT64, out, 2, in);
+    if (s == MOON_OK) {
+        const moon_tensor *both[] = {out, &mask.t};
+        s = run_into(truth ? MOON_OP_logical_or : MOON_OP_gt, MOON_BOOL, out, 2, both);
+    }
+    moon_tensor_close(&mask.t);
+    return s;
+}
+
 static bool same_shape(const moon_tensor *a, const moon_tensor *b) {
     if (a->ndim != b->ndim) return false;
     for (int i = 0; i < a->ndim; i++) {
@@ -245,7 +277,7 @@ moon_status moon_op_run(moon_op_id id, int n, const moon_operand *in, const moon
     if (s == MOON_OK) s = result_shape(n, in, &ndim, shape);
     if (s == MOON_OK) s = check_out(id, result_dtype(id, compute), ndim, shape, out, device);
     if (s == MOON_OK) s = moon_tensor_writing(out);
-    if (s != MOON_OK || out->numel == 0) return s;
+    if (s != MOON_OK) return s;
     bool answer;
     if (constant_comparison(id, compute, in, &answer)) { return moon_fill(out, &(moon_value){MOON_VALUE_BOOL, {.b = answer}}); }
     scalar scalars[2];
@@ -267,9 +299,12 @@ moon_status moon_op_run(moon_op_id id, int n, const moon_operand *in, const moon
         }
         operands[k] = t;
     }
+    if (out->numel == 0) return MOON_OK; /* only now: scalars that do not fit are refused beside no elements too */
     if (device->backend->elementwise == NULL) {
         return moon_fail(MOON_EUNSUPPORTED, "%s has no kernel on %s", moon_ops[id].name, device->name);
     }
+    int with = mixed_signs(id, in);
+    if (with >= 0) return compare_signs(id, with, out, operands);
     return run_into(id, compute, out, n, operands);
 }
 

@@ -46,6 +46,10 @@ moon_status moon_where_run(const moon_tensor *mask, const moon_operand *ab, cons
 moon_status moon_reduce_plan(moon_op_id op, const moon_tensor *in, int dim, bool keepdim, moon_draft *result);
 moon_status moon_reduce_run(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);
 
+/* running sums (MOON_OP_sum) and products (MOON_OP_prod) along dimension dim; dtypes as the reductions' */
+moon_status moon_scan_plan(moon_op_id op, const moon_tensor *in, int dim, moon_draft *result);
+moon_status moon_scan_run(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);
+
 moon_status moon_matmul_plan(const moon_tensor *a, const moon_tensor *b, moon_draft *result);
 moon_status moon_matmul_run(const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
 

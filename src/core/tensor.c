@@ -93,6 +93,47 @@ moon_status moon_tensor_writing(const moon_tensor *t) {
     return MOON_OK;
 }
 
+/* ---- resizing ---- */
+
+moon_status moon_resize_plan(const moon_tensor *t, int ndim, const int64_t *shape, moon_draft *result) {
+    int64_t last;
+    moon_storage *s = t->storage;
+    if (s == NULL) return moon_fail(MOON_ECLOSED, "tensor is closed");
+    const char *why = !s->owned                      ? "it was imported"
+                      : atomic_load(&s->exports) > 0 ? "it is exported, and a consumer outside is alive"
+                      : atomic_load(&s->refs) > 1    ? "other tensors are views of it"
+                                                     : NULL;
+    if (why != NULL) {
+        return moon_fail(MOON_EVALUE, "resize_ needs memory of the tensor's own that nobody else holds, but %s; resize a clone()",
+                         why);
+    }
+    if (t->readonly || s->readonly) return moon_fail(MOON_EREADONLY, "tensor is read-only; resize a clone()");
+    moon_status status = moon_draft_contiguous(result, (moon_dtype)t->dtype, ndim, shape);
+    moon_byte_range(t, &result->t.offset, &last);
+    int64_t end;
+    if (status == MOON_OK && __builtin_add_overflow(result->t.offset, result->t.numel * (int64_t)moon_itemsize(t), &end)) {
+        return moon_fail(MOON_ESHAPE, "the size overflows 64 bits");
+    }
+    return status;
+}
+
+moon_status moon_resize_run(moon_tensor *t, const moon_draft *plan, moon_tensor *memory) {
+    if (memory != NULL) {
+        moon_draft to, from;
+        int64_t n = (int64_t)t->storage->nbytes;
+        (void)moon_draft_contiguous(&to, MOON_UINT8, 1, &n);
+        (void)moon_draft_contiguous(&from, MOON_UINT8, 1, &n);
+        to.t.storage = memory->storage, from.t.storage = t->storage; /* borrowed */
+        moon_status s = n > 0 ? t->storage->device->backend->copy(&to.t, &from.t) : MOON_OK;
+        if (s != MOON_OK) return s;
+        moon_storage *old = t->storage;
+        t->storage = memory->storage;
+        memory->storage = old;
+    }
+    moon_layout_copy(t, &plan->t);
+    return MOON_OK;
+}
+
 /* ---- facts about layouts ---- */
 
 bool moon_is_contiguous(const moon_tensor *t) {

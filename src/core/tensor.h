@@ -29,6 +29,12 @@ static inline char *moon_data(const moon_tensor *t) {
 }
 static inline size_t moon_itemsize(const moon_tensor *t) { return moon_dtypes[t->dtype].size; }
 
+/* Other sizes for a tensor whose memory nobody else holds. Plan refuses, or fills a draft of the result, whose elements stay
+   where they are. Run takes it over; where it reaches beyond the storage, `memory` is a tensor of enough bytes, with which
+   storages are exchanged. t must have room for the draft's dimensions. */
+moon_status moon_resize_plan(const moon_tensor *t, int ndim, const int64_t *shape, moon_draft *result);
+moon_status moon_resize_run(moon_tensor *t, const moon_draft *plan, moon_tensor *memory);
+
 /* MOON_OK if it may be written, and tells the storage's hooks: before every write by us */
 moon_status moon_tensor_writing(const moon_tensor *tensor);
 

@@ -24,7 +24,7 @@ static moon_tensor *api_test(lua_State *L, int i) {
 static moon_tensor *api_check(lua_State *L, int arg) {
     moon_tensor *t = api_test(L, arg);
     if (t == NULL) luaL_typeerror(L, arg, "tensor");
-    else if (t->storage == NULL) luaL_argerror(L, arg, "tensor is closed");
+    else if (t->storage == NULL) luaL_error(L, "tensor is closed");
     return t;
 }
 

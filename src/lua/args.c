@@ -2,7 +2,44 @@
 #include <string.h>
 #include "binding.h"
 
+/* for examples in messages; not known where only C called the function */
+static const char *function_name(lua_State *L) {
+    lua_Debug ar;
+    return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name ? ar.name : "name";
+}
+
+void moonl_not_module(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_module);
+    if (lua_rawequal(L, 1, -1)) {
+        luaL_error(L, "functions of the module are called with '.', not ':', as in moon.%s(…)", function_name(L));
+    }
+    lua_pop(L, 1);
+}
+
+int moonl_bad_tensor(lua_State *L, int arg) {
+    if (moonl_test(L, arg)) return luaL_error(L, "tensor is closed");
+    if (arg == 1 && lua_isnone(L, 1)) {
+        const char *name = function_name(L);
+        return luaL_argerror(
+            L, 1, lua_pushfstring(L, "tensor expected, got no value; methods are called with ':', as in x:%s()", name));
+    }
+    return moonl_foreign(L, arg, "tensor");
+}
+
+int moonl_foreign(lua_State *L, int arg, const char *expected) {
+    if (lua_istable(L, 1)) moonl_not_module(L);
+    bool python = lua_type(L, arg) == LUA_TUSERDATA && luaL_getmetafield(L, arg, "__name") == LUA_TSTRING &&
+                  strcmp(lua_tostring(L, -1), "python object") == 0;
+    if (!python) return luaL_typeerror(L, arg, expected);
+    return luaL_argerror(L, arg,
+                         lua_pushfstring(L, "%s expected, got python object; moon.from makes a tensor of an array", expected));
+}
+
 int moonl_dim(lua_State *L, int arg, int ndim) {
+    if (lua_istable(L, arg)) {
+        const char *name = function_name(L);
+        luaL_argerror(L, arg, lua_pushfstring(L, "a dimension is an integer, as in x:%s(1), got table", name));
+    }
     lua_Integer d = luaL_checkinteger(L, arg);
     lua_Integer at = d < 0 ? d + ndim : d - 1;
     if (at < 0 || at >= ndim) {
@@ -44,6 +81,7 @@ static bool is_options(lua_State *L, int i) {
 int moonl_check_sizes(lua_State *L, int arg, int64_t least, moonl_sizes *out) {
     out->ndim = 0;
     if (lua_istable(L, arg)) {
+        if (arg == 1) moonl_not_module(L);
         if (is_options(L, arg)) return arg;
         lua_Unsigned n = lua_rawlen(L, arg);
         if (n > MOON_MAXDIM) luaL_argerror(L, arg, "a tensor has at most 64 dimensions");
@@ -59,6 +97,9 @@ int moonl_check_sizes(lua_State *L, int arg, int64_t least, moonl_sizes *out) {
     for (; arg <= top && lua_type(L, arg) == LUA_TNUMBER; arg++) {
         if (out->ndim == MOON_MAXDIM) luaL_argerror(L, arg, "a tensor has at most 64 dimensions");
         out->at[out->ndim++] = checked_extent(L, arg, arg, least);
+    }
+    if (lua_type(L, arg) == LUA_TSTRING && lua_isnumber(L, arg)) {
+        luaL_argerror(L, arg, lua_pushfstring(L, "a size is expected, got string \"%s\"", lua_tostring(L, arg)));
     }
     return arg;
 }
@@ -113,6 +154,7 @@ bool moonl_test_dtype(lua_State *L, int i, moon_dtype *out) {
 
 moon_dtype moonl_check_dtype(lua_State *L, int arg) {
     moon_dtype dtype;
+    if (lua_isnone(L, arg)) luaL_argerror(L, arg, "dtype expected, got no value");
     if (!moonl_test_dtype(L, arg, &dtype)) {
         const char *got = luaL_tolstring(L, arg, NULL);
         const char *text = lua_type(L, arg) == LUA_TSTRING ? "unknown dtype '%s'; the dtypes are bool, int8 to int64, uint8 to "
@@ -148,6 +190,9 @@ void moonl_known_options(lua_State *L, int arg, const char *const *names) {
             }
             luaL_pushresult(&b);
             if (key == NULL) key = "[1]";
+            if (strcmp(key, "dim") == 0 || strcmp(key, "axis") == 0) {
+                lua_pushfstring(L, "%s; a dimension comes first, as in x:%s(1)", lua_tostring(L, -1), function_name(L));
+            }
             luaL_argerror(L, arg, lua_pushfstring(L, "unknown option '%s'; the options are %s", key, lua_tostring(L, -1)));
         }
         lua_pop(L, 1);

@@ -47,6 +47,7 @@ void moonl_open_nested(lua_State *L, int module, int methods, int meta);
 void moonl_open_ops(lua_State *L, int module, int methods, int meta);
 void moonl_open_reduce(lua_State *L, int module, int methods, int meta);
 void moonl_open_combine(lua_State *L, int module, int methods, int meta);
+void moonl_open_repeat(lua_State *L, int module, int methods, int meta);
 void moonl_open_complex(lua_State *L, int module, int methods, int meta);
 void moonl_open_files(lua_State *L, int module, int methods, int meta);
 void moonl_open_random(lua_State *L, int module, int methods, int meta);
@@ -105,6 +106,10 @@ typedef struct moonl_options {
     int readonly;        /* -1: not given */
 } moonl_options;
 
+/* raises where the first argument is the module: a call with ':' instead of '.' */
+void moonl_not_module(lua_State *L);
+/* raises: the value at arg is not what is expected; a Python object is sent to moon.from */
+int moonl_foreign(lua_State *L, int arg, const char *expected);
 /* 0-based dimension from a 1-based or negative argument */
 int moonl_dim(lua_State *L, int arg, int ndim);
 /* 0-based index from a 1-based or negative argument */

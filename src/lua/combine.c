@@ -7,6 +7,7 @@
 /* Replace the list at arg by a table of our own that nobody else can change, of open tensors; returns their number. */
 static lua_Integer own_list(lua_State *L, int arg) {
     luaL_checktype(L, arg, LUA_TTABLE);
+    moonl_not_module(L);
     lua_Integer n = (lua_Integer)lua_rawlen(L, arg);
     luaL_argcheck(L, n > 0, arg, "the list is empty");
     lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);

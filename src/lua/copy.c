@@ -22,8 +22,17 @@ static int tensor_contiguous(lua_State *L) {
 }
 
 /*** x:astype(dtype) -> tensor
-A copy in another dtype, as NumPy casts: towards zero for floats to integers, modulo 2^n between integers; any non-zero value
-is true. */
+A copy in another dtype, as NumPy casts: towards zero for floats to integers, modulo 2^n between integers, to the nearest float
+with ties to even, in one rounding. Any non-zero value is true, NaN too; complex to real drops the imaginary part. What C leaves
+undefined between floats and integers is what NumPy and torch give on x86-64, on every machine:
+
+| to | NaN, or below the range | above the range |
+|---|---|---|
+| int32, int64 | the lowest number | the lowest number |
+| int8, int16, uint8, uint16 | the low bits of its int32 | the low bits of its int32 |
+| uint32, uint64 | the bits of the signed dtype of that size: -1 gives the largest number, NaN the middle | 0 |
+
+To float8_e4m3fn, which has no infinities, what is too large becomes NaN. */
 static int tensor_astype(lua_State *L) {
     moonl_check(L, 1);
     moon_dtype dtype = moonl_check_dtype(L, 2);

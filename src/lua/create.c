@@ -26,6 +26,7 @@ holes raise. */
 static int module_tensor(lua_State *L) {
     moonl_options options;
     luaL_checkany(L, 1);
+    if (lua_istable(L, 1)) moonl_not_module(L);
     moonl_check_options(L, 2, &options);
     const moon_tensor *source = moonl_test(L, 1);
     moon_tensor *t;
@@ -155,6 +156,7 @@ static int64_t arange_count_int(lua_State *L, int64_t first, int64_t last, int64
 static int module_arange(lua_State *L) {
     moonl_options options;
     int n = count_numbers(L);
+    if (lua_istable(L, 1)) moonl_not_module(L);
     if (n == 0) return luaL_typeerror(L, 1, "number");
     moonl_check_options(L, n + 1, &options);
     int first = n == 1 ? 0 : 1, last = n == 1 ? 1 : 2;
@@ -181,6 +183,7 @@ static int module_arange(lua_State *L) {
 `n` numbers from `first` to `last`, both included, evenly spaced; float32 unless a dtype is given. */
 static int module_linspace(lua_State *L) {
     moonl_options options;
+    if (lua_istable(L, 1)) moonl_not_module(L);
     double first = luaL_checknumber(L, 1), last = luaL_checknumber(L, 2);
     int64_t n = luaL_checkinteger(L, 3);
     luaL_argcheck(L, n >= 0, 3, "the number of points is negative");

@@ -180,6 +180,7 @@ static int module_from(lua_State *L) {
         push_dlpack(L, 1);
         return push_from(L, moonl_test(L, -1), &r);
     }
+    if (type == LUA_TTABLE) moonl_not_module(L);
     if (type != LUA_TTABLE) {
         const char *hint = type == LUA_TSTRING   ? "; moon.from_string takes bytes"
                            : type == LUA_TNUMBER ? "; moon.tensor takes it"

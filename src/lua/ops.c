@@ -24,7 +24,7 @@ static void operand(lua_State *L, int arg, moon_operand *out) {
     if (out->tensor) {
         if (out->tensor->storage == NULL) moonl_bad_tensor(L, arg);
     } else if (!moonl_test_value(L, arg, &out->value)) {
-        luaL_typeerror(L, arg, "tensor, number, boolean or complex");
+        moonl_foreign(L, arg, "tensor, number, boolean or complex");
     }
 }
 

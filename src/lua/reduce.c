@@ -62,6 +62,38 @@ static int call_reduction(lua_State *L) {
     return 2;
 }
 
+/*** # Running totals */
+
+static int scan(lua_State *L, moon_op_id id) {
+    static const char *const names[] = {"out", NULL};
+    const moon_tensor *t = moonl_check(L, 1);
+    int dim = moonl_dim(L, 2, t->ndim);
+    moon_tensor *out = NULL;
+    if (!lua_isnoneornil(L, 3)) {
+        luaL_checktype(L, 3, LUA_TTABLE);
+        moonl_known_options(L, 3, names);
+        out = moonl_option_out(L, 3);
+    }
+    if (out == NULL) {
+        moon_draft draft;
+        moonl_open(L, t);
+        if (moon_scan_plan(id, t, dim, &draft)) return moonl_raise(L);
+        out = moonl_push_alloc(L, &draft, t->storage->device);
+        moonl_open(L, t);
+    }
+    if (moon_scan_run(id, t, dim, out)) return moonl_raise(L);
+    return 1;
+}
+
+/*** x:cumsum(dim, [{out=}]) -> tensor
+The sums of the elements up to each, along dimension `dim`. Bools and integers give int64 or uint64, as in `sum`; float32 is
+summed in float64. */
+static int tensor_cumsum(lua_State *L) { return scan(L, MOON_OP_sum); }
+
+/*** x:cumprod(dim, [{out=}]) -> tensor
+The products of the elements up to each, along dimension `dim`; dtypes as in `cumsum`. */
+static int tensor_cumprod(lua_State *L) { return scan(L, MOON_OP_prod); }
+
 /*** # Products */
 
 /*** x:matmul(y, [{out=}]) -> tensor
@@ -97,7 +129,8 @@ static int tensor_dot(lua_State *L) {
     return tensor_matmul(L);
 }
 
-static const moonl_entry products[] = {{"matmul", tensor_matmul}, {"dot", tensor_dot}, {NULL, NULL}};
+static const moonl_entry products[] = {
+    {"cumsum", tensor_cumsum}, {"cumprod", tensor_cumprod}, {"matmul", tensor_matmul}, {"dot", tensor_dot}, {NULL, NULL}};
 
 static void bind(lua_State *L, int table, int id) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_meta);

@@ -24,11 +24,6 @@ int moonl_raise(lua_State *L) { return luaL_error(L, "%s", moon_error_message())
 
 int moonl_arg_raise(lua_State *L, int arg) { return luaL_argerror(L, arg, moon_error_message()); }
 
-int moonl_bad_tensor(lua_State *L, int arg) {
-    if (moonl_test(L, arg) == NULL) return luaL_typeerror(L, arg, "tensor");
-    return luaL_error(L, "tensor is closed");
-}
-
 /* a closed tensor keeps its room in ndim */
 static moon_tensor *blank(lua_State *L, int capacity) {
     moon_tensor *t = (moon_tensor *)lua_newuserdatauv(L, sizeof *t + 2 * (size_t)capacity * sizeof(int64_t), 0);

@@ -56,6 +56,19 @@ function Tensor:clamp(low, high) end
 ---@return moontensor.Tensor
 function Tensor:clamp_(low, high) end
 
+--- `x + weight * (b - x)`, a linear step from `x` towards `b`; `b` and `weight` are tensors or numbers. Halves compute in
+--- float32 and are rounded once.
+---@param b any
+---@param weight any
+---@return moontensor.Tensor
+function Tensor:lerp(b, weight) end
+
+--- As `lerp`, in place.
+---@param b any
+---@param weight any
+---@return moontensor.Tensor
+function Tensor:lerp_(b, weight) end
+
 --- The Euclidean norm: the square root of the sum of squared magnitudes.
 ---@param dim? integer
 ---@param options? table
@@ -373,8 +386,17 @@ function Tensor:clone() end
 ---@return moontensor.Tensor
 function Tensor:contiguous() end
 
---- A copy in another dtype, as NumPy casts: towards zero for floats to integers, modulo 2^n between integers; any non-zero value
---- is true.
+--- A copy in another dtype, as NumPy casts: towards zero for floats to integers, modulo 2^n between integers, to the nearest float
+--- with ties to even, in one rounding. Any non-zero value is true, NaN too; complex to real drops the imaginary part. What C leaves
+--- undefined between floats and integers is what NumPy and torch give on x86-64, on every machine:
+---
+--- | to | NaN, or below the range | above the range |
+--- |---|---|---|
+--- | int32, int64 | the lowest number | the lowest number |
+--- | int8, int16, uint8, uint16 | the low bits of its int32 | the low bits of its int32 |
+--- | uint32, uint64 | the bits of the signed dtype of that size: -1 gives the largest number, NaN the middle | 0 |
+---
+--- To float8_e4m3fn, which has no infinities, what is too large becomes NaN.
 ---@param dtype moontensor.dtype
 ---@return moontensor.Tensor
 function Tensor:astype(dtype) end
@@ -417,6 +439,19 @@ function moon.equal(a, b) end
 ---@return boolean
 function moon.allclose(a, b, options) end
 
+--- The sums of the elements up to each, along dimension `dim`. Bools and integers give int64 or uint64, as in `sum`; float32 is
+--- summed in float64.
+---@param dim integer
+---@param options? table
+---@return moontensor.Tensor
+function Tensor:cumsum(dim, options) end
+
+--- The products of the elements up to each, along dimension `dim`; dtypes as in `cumsum`.
+---@param dim integer
+---@param options? table
+---@return moontensor.Tensor
+function Tensor:cumprod(dim, options) end
+
 --- The matrix product, as torch's: vectors dot, matrices multiply, leading dimensions are batches and broadcast.
 ---@param y moontensor.Operand
 ---@param options? table
@@ -446,6 +481,33 @@ function moon.stack(list, dim) end
 ---@param b any
 ---@return moontensor.Tensor
 function moon.where(cond, a, b) end
+
+--- The tensor repeated `counts` times along its dimensions, the last count for the last one; missing counts are 1, and further
+--- ones make new dimensions in front.
+---@param ... any
+---@return moontensor.Tensor
+function Tensor:tile(...) end
+
+--- Each element along dimension `dim` repeated `n` times, or as often as a table or tensor of counts says, next to itself; of all
+--- elements in row-major order where no dimension is named.
+---@param n integer
+---@param dim? integer
+---@return moontensor.Tensor
+function Tensor:repeat_interleave(n, dim) end
+
+--- The elements moved `shift` places up along dimension `dim`, those beyond the end come in at the start. With lists, one shift for
+--- each dimension; without a dimension, all elements as one row.
+---@param shift any
+---@param dim? integer
+---@return moontensor.Tensor
+function Tensor:roll(shift, dim) end
+
+--- `x` itself with other sizes, in row-major order, and as torch does it: the elements stay as they lie in memory, and where more
+--- are needed than there is room for, the memory grows; what is new is not initialised. Only memory of its own that nobody else
+--- holds is resized: not while a view of it, torch or NumPy has it.
+---@param ... integer|integer[]
+---@return moontensor.Tensor
+function Tensor:resize_(...) end
 
 --- A generator of its own, for `generator=`. `g:seed(n)` seeds it again.
 ---@param seed? integer
