@@ -29,13 +29,23 @@ int moonl_bad_tensor(lua_State *L, int arg) {
     return luaL_argerror(L, arg, "tensor is closed");
 }
 
+moon_tensor *moonl_test_slow(lua_State *L, int i) {
+    void *p = lua_touserdata(L, i);
+    if (p == NULL || !lua_getmetatable(L, i)) return NULL;
+    int same = lua_rawequal(L, -1, MOONL_META);
+    lua_pop(L, 1);
+    return same ? (moon_tensor *)p : NULL;
+}
+
 /* a closed tensor keeps its room in ndim */
 static moon_tensor *blank(lua_State *L, int capacity) {
-    moon_tensor *t = (moon_tensor *)lua_newuserdatauv(L, sizeof *t + 2 * (size_t)capacity * sizeof(int64_t), 0);
+    moonl_box *box = (moonl_box *)lua_newuserdatauv(L, sizeof *box + 2 * (size_t)capacity * sizeof(int64_t), 0);
+    moon_tensor *t = &box->t;
+    box->mark = moonl_mark(box);
     t->storage = NULL;
     t->offset = 0;
     t->numel = 0;
-    t->shape = (int64_t *)(t + 1);
+    t->shape = (int64_t *)(box + 1);
     t->strides = t->shape + capacity;
     t->ndim = capacity;
     t->dtype = 0;
@@ -127,6 +137,14 @@ void moonl_push_shape(lua_State *L, int ndim, const int64_t *shape) {
 /* ---- metamethods ---- */
 
 static int tensor_gc(lua_State *L) {
+    moon_tensor *t = moonl_test(L, 1);
+    if (t == NULL) return 0;
+    ((moonl_box *)t)->mark = 0;
+    moon_tensor_close(t);
+    return 0;
+}
+
+static int tensor_close(lua_State *L) {
     moon_tensor *t = moonl_test(L, 1);
     if (t) moon_tensor_close(t);
     return 0;
@@ -329,7 +347,7 @@ static int module_is_tensor(lua_State *L) {
 static const moonl_entry functions[] = {{"is_tensor", module_is_tensor}, {NULL, NULL}};
 
 static const moonl_entry metamethods[] = {
-    {"__gc", tensor_gc}, {"__close", tensor_gc}, {"__tostring", tensor_tostring}, {"__len", tensor_len}, {NULL, NULL},
+    {"__gc", tensor_gc}, {"__close", tensor_close}, {"__tostring", tensor_tostring}, {"__len", tensor_len}, {NULL, NULL},
 };
 
 static const moonl_entry shape_metamethods[] = {
