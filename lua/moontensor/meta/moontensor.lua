@@ -565,6 +565,43 @@ function moon.synchronize(device) end
 ---@return table
 function moon.printoptions(options) end
 
+--- The places of dimension `dim` that the 1-d `index` names, in its order, as a copy.
+---@param dim integer
+---@param index any
+---@return moontensor.Tensor
+function Tensor:index_select(dim, index) end
+
+--- Picks along dimension `dim`: for `dim` 1 of two, `out(i, j)` is `x(index(i, j), j)`. `index` has as many dimensions as `x`, none longer
+--- but `dim`; the result has its shape.
+---@param dim integer
+---@param index any
+---@return moontensor.Tensor
+function Tensor:gather(dim, index) end
+
+--- The opposite of gather: for `dim` 1 of two, `x(index(i, j), j)` becomes `source(i, j)`. `source` is a value, or a tensor at least as
+--- large as `index`, and is cast. Where an element is named twice, the last one in row-major order stays.
+---@param dim integer
+---@param index any
+---@param source any
+---@return moontensor.Tensor
+function Tensor:scatter_(dim, index, source) end
+
+--- The elements where `mask` is true, in row-major order, as a 1-d copy; `x` and `mask` are broadcast.
+---@param mask any
+---@return moontensor.Tensor
+function Tensor:masked_select(mask) end
+
+--- Writes the value, or the one element of a tensor, wherever `mask`, broadcast to `x`, is true.
+---@param mask any
+---@param value any
+---@return moontensor.Tensor
+function Tensor:masked_fill_(mask, value) end
+
+--- The indices, from 1, of the elements that are not zero: an int64 tensor with a row for each of them, in row-major order, and a column
+--- for each dimension.
+---@return moontensor.Tensor
+function Tensor:nonzero() end
+
 --- a + b; integers wrap, bools: or
 ---@param y moontensor.Operand
 ---@param options? table
