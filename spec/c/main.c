@@ -195,6 +195,7 @@ int main(void) {
     run("copy", copy_suite);
     run("ops", ops_suite);
     run("reduce", reduce_suite);
+    run("index", index_suite);
     run("dlpack", dlpack_suite);
     run("format", format_suite);
     run("memory", memory_suite);

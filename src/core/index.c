@@ -122,9 +122,13 @@ typedef struct plan {
     part part[MOON_MAXDIM];
 } plan;
 
+/* k counts from 1, as its user wrote it */
+static moon_status bad_index(int64_t k, int64_t extent, int dim) {
+    return moon_fail(MOON_EINDEX, "index %lld is out of range 1..%lld of dimension %d", (long long)k, (long long)extent, dim + 1);
+}
+
 static moon_status bad_place(int64_t first, int64_t extent, int dim) {
-    return moon_fail(MOON_EINDEX, "index %lld is out of range 1..%lld of dimension %d", (long long)first + 1, (long long)extent,
-                     dim + 1);
+    return bad_index(first < INT64_MAX ? first + 1 : first, extent, dim);
 }
 
 static void keep_dim(moon_tensor *kept, int64_t extent, int64_t stride) {
@@ -175,7 +179,7 @@ static moon_status take_entry(plan *p, const moon_tensor *t, const moon_index *i
             bool wild = __builtin_mul_overflow(index->count - 1, index->step, &last) ||
                         __builtin_add_overflow(last, index->first, &last);
             if (index->first < 0 || index->first >= extent) return bad_place(index->first, extent, *dim);
-            if (wild || last < 0 || last >= extent) return bad_place(last, extent, *dim);
+            if (wild || last < 0 || last >= extent) return bad_place(wild ? INT64_MAX : last, extent, *dim);
             kept->offset += index->first * stride * size;
         }
         keep_dim(kept, index->count, index->count > 1 ? stride * index->step : stride);
@@ -257,15 +261,17 @@ static moon_status integer_offsets(moon_draft *out, const moon_tensor *index, co
     int64_t extent = t->shape[dim], step = t->strides[dim] * (int64_t)moon_itemsize(t);
     int64_t *p = (int64_t *)moon_data(&out->t);
     bool wraps = index->dtype == MOON_UINT64; /* above INT64_MAX it is no negative index */
-    for (int64_t i = 0; i < out->t.numel && s == MOON_OK; i++) {
+    int64_t i = s == MOON_OK ? 0 : out->t.numel;
+    for (; i < out->t.numel; i++) {
         int64_t k = p[i], at = k < 0 ? k + extent : k - 1;
-        if (k < 0 && wraps) {
-            s = moon_fail(MOON_EINDEX, "index %llu is out of range 1..%lld of dimension %d", (unsigned long long)k,
-                          (long long)extent, dim + 1);
-        } else if (at < 0 || at >= extent) {
-            s = bad_place(k - 1, extent, dim);
-        }
+        if (at < 0 || at >= extent || (wraps && k < 0)) break;
         p[i] = at * step;
+    }
+    if (i < out->t.numel && wraps) {
+        s = moon_fail(MOON_EINDEX, "index %llu is out of range 1..%lld of dimension %d", (unsigned long long)p[i],
+                      (long long)extent, dim + 1);
+    } else if (i < out->t.numel) {
+        s = bad_index(p[i], extent, dim);
     }
     if (s != MOON_OK) moon_tensor_close(&out->t);
     return s;
