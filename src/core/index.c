@@ -90,15 +90,27 @@ static int64_t count_true(const moon_tensor *mask) {
     return count;
 }
 
-/* the offsets of the true elements, n of them */
+/* The offsets of the true elements, n of them. Where there is room for a whole stretch it goes without branches, which a random mask
+   makes expensive. */
 static moon_status mask_offsets(const moon_tensor *mask, const int64_t *steps, int64_t *out, int64_t n) {
+    enum { STRETCH = 64 };
     int64_t count = 0;
     walk w;
     for (walk_init(&w, mask, steps); !w.done; walk_next(&w)) {
-        for (int64_t i = 0; i < w.extent[0]; i++) {
-            if (w.at[i * w.step[0]] == 0) continue;
-            if (count == n) return moon_fail(MOON_EVALUE, "the mask changed while it was used as an index");
-            out[count++] = w.offset + i * w.other[0];
+        for (int64_t i = 0, end; i < w.extent[0]; i = end) {
+            end = w.extent[0] - i < STRETCH ? w.extent[0] : i + STRETCH;
+            if (n - count >= STRETCH) {
+                for (; i < end; i++) {
+                    out[count] = w.offset + i * w.other[0];
+                    count += w.at[i * w.step[0]] != 0;
+                }
+                continue;
+            }
+            for (; i < end; i++) {
+                if (w.at[i * w.step[0]] == 0) continue;
+                if (count == n) return moon_fail(MOON_EVALUE, "the mask changed while it was used as an index");
+                out[count++] = w.offset + i * w.other[0];
+            }
         }
     }
     return count == n ? MOON_OK : moon_fail(MOON_EVALUE, "the mask changed while it was used as an index");
@@ -544,14 +556,24 @@ moon_status moon_nonzero_plan(const moon_tensor *t, moon_draft *result) {
     return moon_draft_contiguous(result, MOON_INT64, 2, shape);
 }
 
-/* the offsets of a mask that is its own target are row-major numbers, which divide into indices */
+/* The offsets of a mask that is its own target are row-major numbers, which divide into indices; they rise, so that only a new row
+   has to be divided. */
 static void split_numbers(const moon_tensor *t, const int64_t *numbers, int64_t n, int64_t *out) {
-    for (int64_t i = 0; i < n; i++, out += t->ndim) {
-        int64_t rest = numbers[i];
-        for (int d = t->ndim; d-- > 0;) {
-            out[d] = rest % t->shape[d] + 1;
-            rest /= t->shape[d];
+    int last = t->ndim - 1;
+    if (last < 0) return;
+    int64_t extent = t->shape[last], start = 0, row[MOON_MAXDIM];
+    for (int d = 0; d < last; d++) row[d] = 1;
+    for (int64_t i = 0; i < n; i++) {
+        if (numbers[i] - start >= extent) {
+            int64_t rest = numbers[i] / extent;
+            start = rest * extent;
+            for (int d = last; d-- > 0;) {
+                row[d] = rest % t->shape[d] + 1;
+                rest /= t->shape[d];
+            }
         }
+        for (int d = 0; d < last; d++) *out++ = row[d];
+        *out++ = numbers[i] - start + 1;
     }
 }
 

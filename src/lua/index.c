@@ -6,7 +6,14 @@
 `x[i]` is a view of the first dimension, or a value where `x` is 1-d; `x[#x + 1]` is nil, so that `ipairs` ends; 0 and what
 lies beyond raise. `x[{…}]` takes one entry a dimension: an integer selects, `{first, last}` and `{first, last, step}` keep a
 range, ends included, `{i}` keeps the one index, `{}` keeps all. With an integer for every dimension it reads the value.
-Every form can be assigned to: a number, boolean or complex value fills, a tensor or nested table is broadcast and cast. */
+Every form can be assigned to: a number, boolean or complex value fills, a tensor or nested table is broadcast and cast.
+
+A tensor can be an index too, alone (`x[i]`) or as an entry of the table. One of an integer dtype names places, from 1, in its own
+shape; a bool tensor is a mask over as many dimensions as it has. They read into a new tensor, never a value or a view. The rules
+are NumPy's: all index tensors are broadcast together, a mask counting as the 1-d tensors of its places; their dimensions stand
+where the indices do if those are neighbours, integers among them, else in front. A list of indices has to be a tensor,
+`x[{moon.tensor {1, 3, 5}, {}}]`, since `{1, 3}` is a range. Where one element is assigned twice, the last value in row-major order
+stays; the value may be part of `x`; if any index is out of range, nothing is written. */
 
 /* 0-based, or -1 where x[#x + 1] reads nil */
 static int64_t first_index(lua_State *L, const moon_tensor *t, int i) {
