@@ -158,6 +158,19 @@ describe("indexing", function()
     end)
   end)
 
+  it("leaves no heap of dead views behind in a loop", function()
+    local pipe = assert(io.popen([[lua5.4 -e '
+      local x, hold = require "moontensor".zeros(3, 4), {}
+      for i = 1, 20000 do hold[i] = {} end
+      collectgarbage()
+      local before = collectgarbage "count"
+      for _ = 1, 1000000 do local _ = x[2] end
+      print((collectgarbage "count" - before) // 1024, #hold)']]))
+    local megabytes = pipe:read "n"
+    pipe:close()
+    assert.is_true(megabytes < 8, megabytes .. " MB left; Lua's own pace leaves 13")
+  end)
+
   it("calls with one integer a dimension", function()
     local x = grid()
     assert.equal(11, x(3, 4))

@@ -24,7 +24,7 @@ typedef struct test {
 #define SUITE(name, ...) const test name[] = {__VA_ARGS__, {NULL, NULL}}
 
 extern const test dtype_suite[], view_suite[], copy_suite[], ops_suite[], reduce_suite[], dlpack_suite[], storage_suite[],
-    format_suite[], memory_suite[], level_suite[], pool_suite[], vector_suite[];
+    format_suite[], index_suite[], memory_suite[], level_suite[], pool_suite[], vector_suite[];
 
 extern const test files_suite[];
 

@@ -192,7 +192,7 @@ static const struct {
 } suites[] = {{"dtype", dtype_suite},   {"storage", storage_suite}, {"view", view_suite},     {"copy", copy_suite},
               {"ops", ops_suite},       {"reduce", reduce_suite},   {"dlpack", dlpack_suite}, {"format", format_suite},
               {"memory", memory_suite}, {"level", level_suite},     {"pool", pool_suite},     {"vector", vector_suite},
-              {"files", files_suite}};
+              {"files", files_suite},   {"index", index_suite}};
 
 /* the suites named, or all of them */
 int main(int argc, char **argv) {

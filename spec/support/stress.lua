@@ -58,6 +58,10 @@ local function indexing()
   local _ = {x[1], x[1][2], x[{2, {1, 2}}], x[{{}, {3, 1, -1}}], x(1, 2), x[3]}
   x[1] = 5; x[1] = {1, 2, 3}; x[{{}, 1}] = moon.tensor(7); x[1][1] = 2
   x:set(1, 1, 3)
+  local i, mask = moon.tensor({2, 1}), x:gt(2)
+  _ = {x[i], x[{1, i}], x[mask], x[{moon.tensor {1}, {1, 2}}], x:gather(1, {{1, 2, 1}}), x:index_select(2, {3, 1}), x:nonzero()}
+  x[i] = x; x[{i, {2, 3}}] = {5, 6}; x[mask] = 0
+  x:masked_select(mask); x:masked_fill_(mask, 4); x:scatter_(2, i:unsqueeze(2), {{1}, {2}})
   moon.tensor(5):item(); x:totable(); x:tostring(); x:tostring(1, 1); x:summary()
   for _, row in ipairs(x) do tostring(row) end
 end

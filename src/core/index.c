@@ -90,15 +90,27 @@ static int64_t count_true(const moon_tensor *mask) {
     return count;
 }
 
-/* the offsets of the true elements, n of them */
+/* The offsets of the true elements, n of them. Where there is room for a whole stretch it goes without branches, which a random mask
+   makes expensive. */
 static moon_status mask_offsets(const moon_tensor *mask, const int64_t *steps, int64_t *out, int64_t n) {
+    enum { STRETCH = 64 };
     int64_t count = 0;
     walk w;
     for (walk_init(&w, mask, steps); !w.done; walk_next(&w)) {
-        for (int64_t i = 0; i < w.extent[0]; i++) {
-            if (w.at[i * w.step[0]] == 0) continue;
-            if (count == n) return moon_fail(MOON_EVALUE, "the mask changed while it was used as an index");
-            out[count++] = w.offset + i * w.other[0];
+        for (int64_t i = 0, end; i < w.extent[0]; i = end) {
+            end = w.extent[0] - i < STRETCH ? w.extent[0] : i + STRETCH;
+            if (n - count >= STRETCH) {
+                for (; i < end; i++) {
+                    out[count] = w.offset + i * w.other[0];
+                    count += w.at[i * w.step[0]] != 0;
+                }
+                continue;
+            }
+            for (; i < end; i++) {
+                if (w.at[i * w.step[0]] == 0) continue;
+                if (count == n) return moon_fail(MOON_EVALUE, "the mask changed while it was used as an index");
+                out[count++] = w.offset + i * w.other[0];
+            }
         }
     }
     return count == n ? MOON_OK : moon_fail(MOON_EVALUE, "the mask changed while it was used as an index");
@@ -122,9 +134,13 @@ typedef struct plan {
     part part[MOON_MAXDIM];
 } plan;
 
+/* k counts from 1, as its user wrote it */
+static moon_status bad_index(int64_t k, int64_t extent, int dim) {
+    return moon_fail(MOON_EINDEX, "index %lld is out of range 1..%lld of dimension %d", (long long)k, (long long)extent, dim + 1);
+}
+
 static moon_status bad_place(int64_t first, int64_t extent, int dim) {
-    return moon_fail(MOON_EINDEX, "index %lld is out of range 1..%lld of dimension %d", (long long)first + 1, (long long)extent,
-                     dim + 1);
+    return bad_index(first < INT64_MAX ? first + 1 : first, extent, dim);
 }
 
 static void keep_dim(moon_tensor *kept, int64_t extent, int64_t stride) {
@@ -175,7 +191,7 @@ static moon_status take_entry(plan *p, const moon_tensor *t, const moon_index *i
             bool wild = __builtin_mul_overflow(index->count - 1, index->step, &last) ||
                         __builtin_add_overflow(last, index->first, &last);
             if (index->first < 0 || index->first >= extent) return bad_place(index->first, extent, *dim);
-            if (wild || last < 0 || last >= extent) return bad_place(last, extent, *dim);
+            if (wild || last < 0 || last >= extent) return bad_place(wild ? INT64_MAX : last, extent, *dim);
             kept->offset += index->first * stride * size;
         }
         keep_dim(kept, index->count, index->count > 1 ? stride * index->step : stride);
@@ -257,15 +273,17 @@ static moon_status integer_offsets(moon_draft *out, const moon_tensor *index, co
     int64_t extent = t->shape[dim], step = t->strides[dim] * (int64_t)moon_itemsize(t);
     int64_t *p = (int64_t *)moon_data(&out->t);
     bool wraps = index->dtype == MOON_UINT64; /* above INT64_MAX it is no negative index */
-    for (int64_t i = 0; i < out->t.numel && s == MOON_OK; i++) {
+    int64_t i = s == MOON_OK ? 0 : out->t.numel;
+    for (; i < out->t.numel; i++) {
         int64_t k = p[i], at = k < 0 ? k + extent : k - 1;
-        if (k < 0 && wraps) {
-            s = moon_fail(MOON_EINDEX, "index %llu is out of range 1..%lld of dimension %d", (unsigned long long)k,
-                          (long long)extent, dim + 1);
-        } else if (at < 0 || at >= extent) {
-            s = bad_place(k - 1, extent, dim);
-        }
+        if (at < 0 || at >= extent || (wraps && k < 0)) break;
         p[i] = at * step;
+    }
+    if (i < out->t.numel && wraps) {
+        s = moon_fail(MOON_EINDEX, "index %llu is out of range 1..%lld of dimension %d", (unsigned long long)p[i],
+                      (long long)extent, dim + 1);
+    } else if (i < out->t.numel) {
+        s = bad_index(p[i], extent, dim);
     }
     if (s != MOON_OK) moon_tensor_close(&out->t);
     return s;
@@ -538,14 +556,24 @@ moon_status moon_nonzero_plan(const moon_tensor *t, moon_draft *result) {
     return moon_draft_contiguous(result, MOON_INT64, 2, shape);
 }
 
-/* the offsets of a mask that is its own target are row-major numbers, which divide into indices */
+/* The offsets of a mask that is its own target are row-major numbers, which divide into indices; they rise, so that only a new row
+   has to be divided. */
 static void split_numbers(const moon_tensor *t, const int64_t *numbers, int64_t n, int64_t *out) {
-    for (int64_t i = 0; i < n; i++, out += t->ndim) {
-        int64_t rest = numbers[i];
-        for (int d = t->ndim; d-- > 0;) {
-            out[d] = rest % t->shape[d] + 1;
-            rest /= t->shape[d];
+    int last = t->ndim - 1;
+    if (last < 0) return;
+    int64_t extent = t->shape[last], start = 0, row[MOON_MAXDIM];
+    for (int d = 0; d < last; d++) row[d] = 1;
+    for (int64_t i = 0; i < n; i++) {
+        if (numbers[i] - start >= extent) {
+            int64_t rest = numbers[i] / extent;
+            start = rest * extent;
+            for (int d = last; d-- > 0;) {
+                row[d] = rest % t->shape[d] + 1;
+                rest /= t->shape[d];
+            }
         }
+        for (int d = 0; d < last; d++) *out++ = row[d];
+        *out++ = numbers[i] - start + 1;
     }
 }
 

@@ -14,6 +14,8 @@ static moon_dl_dtype api_dtype_to_dl(moon_dtype dtype) { return moon_dtypes[dtyp
 
 /* The caller is a foreign function: its upvalues are its own, the metatable comes from the registry. */
 static moon_tensor *api_test(lua_State *L, int i) {
+    moon_tensor *t = moonl_marked(L, i);
+    if (t) return t;
     if (lua_type(L, i) != LUA_TUSERDATA || !lua_getmetatable(L, i)) return NULL;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_meta);
     int same = lua_rawequal(L, -1, -2);

@@ -1,11 +1,19 @@
 /* x[i], x[{…}], x(i, j), x:set and assignment through all of them. */
+#include <string.h>
 #include "binding.h"
 
 /*** # Indexing
 `x[i]` is a view of the first dimension, or a value where `x` is 1-d; `x[#x + 1]` is nil, so that `ipairs` ends; 0 and what
 lies beyond raise. `x[{…}]` takes one entry a dimension: an integer selects, `{first, last}` and `{first, last, step}` keep a
 range, ends included, `{i}` keeps the one index, `{}` keeps all. With an integer for every dimension it reads the value.
-Every form can be assigned to: a number, boolean or complex value fills, a tensor or nested table is broadcast and cast. */
+Every form can be assigned to: a number, boolean or complex value fills, a tensor or nested table is broadcast and cast.
+
+A tensor can be an index too, alone (`x[i]`) or as an entry of the table. One of an integer dtype names places, from 1, in its own
+shape; a bool tensor is a mask over as many dimensions as it has. They read into a new tensor, never a value or a view. The rules
+are NumPy's: all index tensors are broadcast together, a mask counting as the 1-d tensors of its places; their dimensions stand
+where the indices do if those are neighbours, integers among them, else in front. A list of indices has to be a tensor,
+`x[{moon.tensor {1, 3, 5}, {}}]`, since `{1, 3}` is a range. Where one element is assigned twice, the last value in row-major order
+stays; the value may be part of `x`; if any index is out of range, nothing is written. */
 
 /* 0-based, or -1 where x[#x + 1] reads nil */
 static int64_t first_index(lua_State *L, const moon_tensor *t, int i) {
@@ -39,25 +47,25 @@ static int push_row(lua_State *L, const moon_tensor *t, int64_t at) {
 
 /* ---- x[{…}] ---- */
 
+static int64_t bad_place(lua_State *L, lua_Integer k, int dim, int64_t extent) {
+    return luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
+}
+
 int64_t moonl_place(lua_State *L, int i, int dim, int64_t extent) {
     int isint;
     lua_Integer k = lua_tointegerx(L, i, &isint);
     if (!isint) return luaL_error(L, "an index is an integer, got %s", luaL_tolstring(L, i, NULL));
     int64_t at = k < 0 ? k + extent : k - 1;
-    if (at < 0 || at >= extent) {
-        return luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
-    }
-    return at;
+    return at < 0 || at >= extent ? bad_place(L, k, dim, extent) : at;
 }
 
-/* a number of a range; false where there is none */
-static bool range_part(lua_State *L, int table, int part, lua_Integer *out) {
+/* an integer of a range, or `otherwise` where it has none */
+static lua_Integer range_part(lua_State *L, int table, int part, lua_Integer otherwise) {
     int isint, type = lua_rawgeti(L, table, part);
-    *out = lua_tointegerx(L, -1, &isint);
-    if (!isint && type != LUA_TNIL) {
-        return luaL_error(L, "a range is {first, last} or {first, last, step} of integers, got %s", luaL_typename(L, -1));
-    }
-    return isint;
+    lua_Integer k = lua_tointegerx(L, -1, &isint);
+    if (isint) return k;
+    if (type == LUA_TNIL) return otherwise;
+    return luaL_error(L, "a range is {first, last} or {first, last, step} of integers, got %s", luaL_typename(L, -1));
 }
 
 void moonl_range(lua_State *L, int table, int dim, int64_t extent, int64_t *first, int64_t *count, int64_t *step) {
@@ -72,14 +80,17 @@ void moonl_range(lua_State *L, int table, int dim, int64_t extent, int64_t *firs
                    "moon.tensor{…}",
                    (LUAI_UACINT)n);
     }
-    lua_Integer part;
-    if (range_part(L, table, 1, &part)) *first = moonl_place(L, -1, dim, extent);
-    int64_t last = range_part(L, table, 2, &part) ? moonl_place(L, -1, dim, extent) : *first;
-    if (range_part(L, table, 3, &part)) *step = part;
-    lua_pop(L, 3);
-    if (*step == 0) luaL_error(L, "a range with step 0");
-    if (*step > 0) *count = last < *first ? 0 : (last - *first) / *step + 1;
-    else *count = last > *first ? 0 : (*first - last) / (*step == INT64_MIN ? INT64_MAX : -*step) + 1;
+    lua_Integer a = range_part(L, table, 1, 1), b = n > 1 ? range_part(L, table, 2, a) : a;
+    if (n > 2) *step = range_part(L, table, 3, 1);
+    lua_settop(L, -1 - (int)n);
+    int64_t from = a < 0 ? a + extent : a - 1, last = b < 0 ? b + extent : b - 1;
+    if (from < 0 || from >= extent) bad_place(L, a, dim, extent);
+    if (last < 0 || last >= extent) bad_place(L, b, dim, extent);
+    *first = from;
+    if (*step == 1) *count = last < from ? 0 : last - from + 1;
+    else if (*step > 0) *count = last < from ? 0 : (last - from) / *step + 1;
+    else if (*step < 0) *count = last > from ? 0 : (from - last) / (*step == INT64_MIN ? INT64_MAX : -*step) + 1;
+    else luaL_error(L, "a range with step 0");
 }
 
 /* the range at the top of the stack, for dimension dim of t */
@@ -174,14 +185,27 @@ static int by_name(lua_State *L) {
     return 1;
 }
 
+/* the commonest dtypes without a detour */
+static int push_at(lua_State *L, const moon_tensor *t, int64_t offset) {
+    const char *data = moon_data(t);
+    if (data && t->dtype == MOON_FLOAT32) {
+        float value;
+        memcpy(&value, data + offset, sizeof value);
+        lua_pushnumber(L, (lua_Number)value);
+    } else {
+        moonl_push_at(L, t, offset);
+    }
+    return 1;
+}
+
 static int tensor_index(lua_State *L) {
     switch (lua_type(L, 2)) {
     case LUA_TNUMBER: {
         const moon_tensor *t = moonl_check(L, 1);
         int64_t at = first_index(L, t, 2);
-        if (at < 0) lua_pushnil(L);
-        else if (t->ndim == 1) moonl_push_at(L, t, at * t->strides[0] * (int64_t)moon_itemsize(t));
-        else push_row(L, t, at);
+        if (at >= 0 && t->ndim == 1) return push_at(L, t, at * t->strides[0] * (int64_t)moon_itemsize(t));
+        if (at >= 0) return push_row(L, t, at);
+        lua_pushnil(L);
         return 1;
     }
     case LUA_TSTRING: return by_name(L);
@@ -189,7 +213,7 @@ static int tensor_index(lua_State *L) {
         const moon_tensor *t = moonl_check(L, 1);
         moon_draft draft;
         switch (take_table(L, t, 2, &draft)) {
-        case SELECT_ELEMENT: moonl_push_at(L, t, draft.t.offset - t->offset); return 1;
+        case SELECT_ELEMENT: return push_at(L, t, draft.t.offset - t->offset);
         case SELECT_VIEW: moonl_push_view(L, &draft, t); return 1;
         default: return moonl_index_get(L, t, 2);
         }
@@ -283,7 +307,12 @@ static int tensor_newindex(lua_State *L) {
 static int64_t element_offset(lua_State *L, const moon_tensor *t, int first, int given) {
     if (given != t->ndim) { return luaL_error(L, "%d indices for a %d-d tensor", given, t->ndim); }
     int64_t offset = 0;
-    for (int d = 0; d < given; d++) offset += moonl_index(L, first + d, t->shape[d]) * t->strides[d];
+    for (int d = 0; d < given; d++) {
+        int isint;
+        int64_t k = lua_tointegerx(L, first + d, &isint), at = k < 0 ? k + t->shape[d] : k - 1;
+        if (!isint || at < 0 || at >= t->shape[d]) at = moonl_index(L, first + d, t->shape[d]); /* raises */
+        offset += at * t->strides[d];
+    }
     return offset * (int64_t)moon_itemsize(t);
 }
 
@@ -291,8 +320,7 @@ static int64_t element_offset(lua_State *L, const moon_tensor *t, int first, int
 Reads one element: an integer for every dimension. */
 static int tensor_call(lua_State *L) {
     const moon_tensor *t = moonl_check(L, 1);
-    moonl_push_at(L, t, element_offset(L, t, 2, lua_gettop(L) - 1));
-    return 1;
+    return push_at(L, t, element_offset(L, t, 2, lua_gettop(L) - 1));
 }
 
 /*** x:set(i, j, …, value) -> x
