@@ -1,4 +1,5 @@
 -- The memory behind proxies: what Lua's collector is told of it.
+local exchange = require "spec.support.exchange"
 local py = require "moontensor.python"
 
 describe("memory behind proxies", function()
@@ -128,6 +129,27 @@ describe("memory behind proxies", function()
     local ok, e = pcall(work)
     debug.sethook()
     assert.is_true(ok, tostring(e))
+  end)
+
+  it("a call that runs out of memory is tried once more, after a collection", function()
+    local code = [[
+      local np, torch = py.import "numpy", py.import "torch"
+      py.gc {threshold = math.huge}
+      local one = np.ones(1 << 23)
+      local t = torch.ones(1 << 23, py.kw {dtype = torch.float64})
+      for _ = 1, 20 do
+        local _ = one * 2.0
+        local _ = np.zeros(1 << 23) + 1.0
+        local _ = t:add(1)
+      end
+      print(one.size)]]
+    -- 20 rounds make 5 GiB of garbage
+    local ok, out = exchange.child(code, "ulimit -v 5000000; ")
+    assert.is_true(ok, out)
+    assert.equal("8388608\n", out)
+    local refused, e = pcall(py.builtins.bytearray, 1 << 62)
+    assert.is_false(refused)
+    assert.matches("MemoryError", tostring(e))
   end)
 
   it("leaves a stopped collector alone", function()

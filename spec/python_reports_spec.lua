@@ -4,7 +4,6 @@ local py = require "moontensor.python"
 local torch = require "moontensor.torch"
 local exchange = require "spec.support.exchange"
 local failure, has, settle, count = exchange.failure, exchange.has, exchange.settle, exchange.count
-local np = py.import "numpy"
 
 describe("reports", function()
   require "spec.support.baseline" (setup, teardown)

@@ -44,12 +44,12 @@ function M.has(text, ...)
 end
 
 -- Run Lua source in a process of its own: whether it ended well, what it printed.
-function M.child(source)
+function M.child(source, before)
   local name = os.tmpname()
   local file = assert(io.open(name, "w"))
   file:write('local moon, py = require "moontensor", require "moontensor.python"\n', source)
   file:close()
-  local pipe = assert(io.popen(("%s %s 2>&1"):format(os.getenv "LUA" or "lua5.4", name)))
+  local pipe = assert(io.popen(("%s%s %s 2>&1"):format(before or "", os.getenv "LUA" or "lua5.4", name)))
   local output = pipe:read "a"
   local ok, how, code = pipe:close()
   os.remove(name)

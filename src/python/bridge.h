@@ -227,6 +227,14 @@ HIDDEN int crossing(lua_State *L, job_body body, void *context);
 HIDDEN void release_kept(job *j);
 HIDDEN PyObject *keep(job *j, PyObject *o); /* takes the reference; NULL stays NULL, and NULL with MemoryError on no room */
 
+/* run Python code while the Lua state is lent */
+#define UNLOCKED(c, statement) \
+    do {                       \
+        park(c);               \
+        statement;             \
+        unpark(c);             \
+    } while (0)
+
 /* ---- memory behind proxies (charge.c, scope.c) ---- */
 
 HIDDEN scope *current_scope(state *S);
@@ -250,18 +258,17 @@ HIDDEN int py_scope(lua_State *L);
 HIDDEN void charge(state *S, proxy *p);              /* p->o has just come: inside a crossing */
 HIDDEN void collect_charged(lua_State *L, state *S); /* outside crossings: runs the collector if it is time */
 HIDDEN int py_gc(lua_State *L);
+/* A call failed. If C code ran out of memory: collects Lua's garbage, clears the error, and says that trying again makes sense. */
+HIDDEN bool freed_memory(lua_State *L, cross *c);
+#define UNLOCKED_RETRY(L, c, value, call)                                                       \
+    do {                                                                                        \
+        UNLOCKED(c, value = call);                                                              \
+        if (unlikely(value == NULL) && unlikely(freed_memory(L, c))) UNLOCKED(c, value = call); \
+    } while (0)
 static inline void uncharge(state *S, proxy *p) {
     S->charged -= p->charged;
     p->charged = 0;
 }
-
-/* run Python code while the Lua state is lent */
-#define UNLOCKED(c, statement) \
-    do {                       \
-        park(c);               \
-        statement;             \
-        unpark(c);             \
-    } while (0)
 
 /* ---- values (value.c) ---- */
 HIDDEN extern const char proxy_magic;

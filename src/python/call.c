@@ -178,7 +178,7 @@ int call_python(lua_State *L, cross *c, PyObject *callee, int first) {
     start(&a);
     PyObject *value = NULL;
     if (collect(L, c->S, &a, first)) {
-        UNLOCKED(c, value = PyObject_Vectorcall(callee, a.slots + 1, positional(&a), a.names));
+        UNLOCKED_RETRY(L, c, value, PyObject_Vectorcall(callee, a.slots + 1, positional(&a), a.names));
         if (unlikely(value == NULL)) add_hint(L, first);
     }
     release(&a);
@@ -194,7 +194,7 @@ int call_method(lua_State *L, state *S, PyObject *name, const proxy *self) {
     PyObject *value = NULL;
     a.slots[++a.n] = own(L, &c, self);
     if (collect(L, S, &a, 3)) {
-        UNLOCKED(&c, value = PyObject_VectorcallMethod(name, a.slots + 1, positional(&a), a.names));
+        UNLOCKED_RETRY(L, &c, value, PyObject_VectorcallMethod(name, a.slots + 1, positional(&a), a.names));
         if (unlikely(value == NULL)) add_hint(L, 3);
     }
     release(&a);

@@ -2,6 +2,7 @@
    buffers that results bring are counted, and a collection is forced when they reach a limit. */
 #include "exchange.h"
 #include <math.h>
+#include <string.h>
 
 enum {
     EACH = 65536,         /* a new tensor counts for that beside its bytes: thousands of small ones, all alive till the next
@@ -49,6 +50,31 @@ void collect_charged(lua_State *L, state *S) {
     if (S->pending < limit(L, S) || !lua_gc(L, LUA_GCISRUNNING)) return;
     S->pending = 0;
     lua_gc(L, LUA_GCCOLLECT); /* finalizers bury; the next crossing lets go */
+}
+
+/* Did C code itself, and not Python code that may have done half its work, run out of memory? The error stays pending. */
+static bool is_out_of_memory(void) {
+    PyObject *type, *value, *traceback, *text = NULL;
+    if (PyErr_ExceptionMatches(PyExc_MemoryError) == 0 && PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool yes = traceback == NULL;
+    if (yes && !PyErr_GivenExceptionMatches(type, PyExc_MemoryError)) { /* torch's own: a RuntimeError */
+        text = value ? PyObject_Str(value) : NULL;
+        const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+        yes = s != NULL && (strstr(s, "can't allocate memory") != NULL || strstr(s, "out of memory") != NULL);
+        PyErr_Clear();
+        Py_XDECREF(text);
+    }
+    PyErr_Restore(type, value, traceback);
+    return yes;
+}
+
+bool freed_memory(lua_State *L, cross *c) {
+    if (!is_out_of_memory() || !lua_gc(L, LUA_GCISRUNNING)) return false;
+    PyErr_Clear();
+    lua_gc(L, LUA_GCCOLLECT);
+    drain(c->S, L);
+    return true;
 }
 
 /*** py.gc{threshold=, step=} -> table

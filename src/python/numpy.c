@@ -121,7 +121,7 @@ static int refuse_layout(PyArrayObject *a) {
     if (PyArray_ISALIGNED(a)) {
         return refuse(a, "has strides that are no multiple of its element size and cannot be shared", "use {copy = true}");
     }
-    char what[80];
+    char what[128];
     size_t size = (size_t)PyArray_ITEMSIZE(a);
     snprintf(what, sizeof what, "has its data misaligned (%zu mod %zu) and cannot be shared", (uintptr_t)PyArray_DATA(a) % size,
              size);

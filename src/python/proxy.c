@@ -235,7 +235,7 @@ static int apply(lua_State *L, binary f) {
     cross c;
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
-    if (b != NULL) UNLOCKED(&c, value = f(a, b));
+    if (b != NULL) UNLOCKED_RETRY(L, &c, value, f(a, b));
     Py_XDECREF(a);
     Py_XDECREF(b);
     return result(L, &c, value);
