@@ -49,6 +49,7 @@ int import_object(importer *in, PyObject *o) {
     if (torch_exact(o)) return torch_import(in, o);
     if (numpy_array(o)) return numpy_import(in, o);
     if (torch_tensor(o)) return torch_import(in, o);
+    if (is_tensor_object(o)) return tensor_object_import(in, o);
     if (is_dlpack_capsule(o)) return capsule_import(in, o);
     if (has(o, "__dlpack__") && !PyType_Check(o)) return dlpack_import(in, o);
     if (PyObject_CheckBuffer(o)) return buffer_import(in, o);
@@ -249,12 +250,31 @@ static int from_native(lua_State *L) {
     return lua_gettop(L);
 }
 
+/* Adapters may put another object in the place of one that is not torch's or NumPy's own. */
+static void adapt(lua_State *L, const proxy *p, const from_options *opt) {
+    static const char *const modes[] = {[SHARE] = "share", [COPY] = "copy", [AUTO] = "auto"};
+    cross c;
+    enter(L, STATE(L), &c);
+    PyObject *o = p->o;
+    bool own = o == NULL || torch_exact(o) || numpy_exact(o) || is_tensor_object(o) || is_dlpack_capsule(o);
+    leave(&c);
+    if (own || push_adapter(L) != LUA_TFUNCTION) return;
+    lua_pushvalue(L, 1);
+    lua_pushstring(L, modes[opt->force ? COPY : opt->copy]);
+    if (lua_pcall(L, 2, 1, 0) != LUA_OK) raise_as_ours(L);
+    if (lua_isnil(L, -1)) lua_pop(L, 1);
+    else lua_replace(L, 1);
+}
+
 int moon_from(lua_State *L) { /* obj, [options] */
     proxy *p = to_proxy(L, 1);
     if (unlikely(p == NULL)) return from_native(L);
     from_options opt = no_options;
     bool transient;
     if (!lua_isnoneornil(L, 2)) check_options(L, 2, &opt);
+    READY(L, STATE(L));
+    adapt(L, p, &opt);
+    if (unlikely(to_proxy(L, 1) == NULL)) return from_native(L);
     moon_tensor *view = push_view(L, 1, &opt, &transient);
     if (likely(!transient) && !needs_copy(L, &opt, view)) return 1;
     moon_tensor *copy = moon->push_blank(L, view->ndim);

@@ -3,21 +3,6 @@
 #include "exchange.h"
 #include <string.h>
 
-/* DLPack 1.3, dlpack.h: DLPackExchangeAPI */
-typedef struct exchange_header {
-    moon_dl_version version;
-    const struct exchange_header *prev_api;
-} exchange_header;
-
-typedef struct exchange_api {
-    exchange_header header;
-    int (*allocator)(moon_dl_tensor *, moon_dl_versioned **, void *, void (*)(void *, const char *, const char *));
-    int (*managed_tensor_from_py)(void *, moon_dl_versioned **);
-    int (*managed_tensor_to_py)(moon_dl_versioned *, void **);
-    int (*dltensor_from_py)(void *, moon_dl_tensor *);
-    int (*current_work_stream)(int32_t, int32_t, void **);
-} exchange_api;
-
 /* filled once, under the GIL; tensor last, as it says that the rest is there */
 static PyTypeObject *tensor_type, *parameter_type;
 static const exchange_api *api;                                 /* NULL: a torch without one */
