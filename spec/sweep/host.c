@@ -218,7 +218,7 @@ static char *names(const char *list) {
             _exit(1);
         }
         FILE *out = fdopen(p[1], "w");
-        fputs(lua_tostring(L, -1), out);
+        for (lua_Integer i = 1; lua_geti(L, 2, i) == LUA_TSTRING; i++) fprintf(out, "%s\n", lua_tostring(L, -1)), lua_pop(L, 1);
         fclose(out);
         lua_close(L);
         _exit(0);
