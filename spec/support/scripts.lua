@@ -277,6 +277,7 @@ add { -- the world
     assert(moon.empty_cache() >= 0)
   end,
   ["moon.stats"] = function()
+    moon.gc()
     local before = moon.stats().storages
     local x <close> = moon.ones(2)
     assert(moon.stats().storages == before + 1 and x)
