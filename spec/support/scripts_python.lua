@@ -31,7 +31,7 @@ def caught(f):
     try: f()
     except MemoryError: raise
     except BaseException as e:
-        if 'not enough memory' in str(e): raise
+        if 'memory' in str(e): raise
         return type(e).__name__
 ]]
 local Point, Pair, Kin, call, fail, caught = main.Point, main.Pair, main.Kin, main.call, main.fail, main.caught
@@ -80,7 +80,7 @@ add {
   ["py.bytes"] = function() assert(str(py.bytes "a\0") == "b'a\\x00'") end,
   ["py.opaque"] = function()
     local t = {}
-    assert(call(function(v) return v end, py.opaque(t)) == t)
+    assert(call(function(v) return py.opaque(v) end, py.opaque(t)) == t)
     assert(builtins.len(py.list {py.opaque(t)}) == 1)
   end,
   ["py.tolua"] = function()
@@ -264,7 +264,7 @@ add { -- what proxies do
   ["proxy __index"] = function()
     local l, p, d = list(), Point(1), py.dict {a = 1}
     assert(p.x == 1 and p.limit == 7 and l[0] == 1 and d:get "a" == 1)
-    assert(str(l[{1, 3}]) ~= "" and str(np.arange(6):reshape(2, 3)[{1, {0, 2}}]) == "[3 4]")
+    assert(str(l[{{1, 3}}]) == "[2, 3]" and str(np.arange(6):reshape(2, 3)[{1, {0, 2}}]) == "[3 4]")
     assert(p:end_() == "end")
     refuses("AttributeError", function() return p.nothing end)
     refuses("IndexError", function() return l[7] end)
@@ -273,7 +273,7 @@ add { -- what proxies do
     local l, p, a = list(), Point(1), np.zeros(3)
     p.y = {1}
     l[0] = "text"
-    a[{0, 2}] = 5
+    a[{{0, 2}}] = 5
     assert(str(l) == "['text', 2, 3]" and p.y[0] == 1 and a:sum() == 10)
     refuses("IndexError", function() l[9] = 1 end)
   end,
@@ -308,8 +308,7 @@ add { -- what proxies do
   ["proxy __pairs"] = function()
     local n = 0
     for k, v in pairs(py.dict {a = 1, b = {2}}) do n = n + #k + (v == 1 and 1 or #v) end
-    for i, v in pairs(list()) do n = n + i + v end
-    assert(n > 4)
+    assert(n == 4)
   end,
   ["proxy __eq"] = function() assert(list() == list() and list() ~= py.list {}) end,
   ["proxy __lt"] = function() assert(list() < py.list {2}) end,
@@ -374,7 +373,8 @@ add { -- exchange
   end,
   ["x:memoryview"] = function()
     local x = upto(4):view(2, 2)
-    assert(str(x:t():memoryview():tolist()) == "[[1, 3], [2, 4]]")
+    assert(str(x:memoryview():tolist()) == "[[1, 2], [3, 4]]")
+    refuses("C-contiguous", function() return x:t():memoryview() end)
     is(moon.from(x:memoryview()), "1 2 3 4")
   end,
   ["moon.from of arrays"] = function()
@@ -384,13 +384,13 @@ add { -- exchange
     assert(a:sum() == 6)
     is(moon.from(a.T, {copy = true}), "1.0 1.0 1.0 1.0 1.0 1.0")
     is(moon.from(a, {copy = "auto", dtype = "int8"}), "1 1 1 1 1 1")
-    is(moon.from(a[{0, {nil, nil, -1}}]), "1.0 1.0 1.0")
+    is(moon.from(a[py.s "0, ::-1"]), "1.0 1.0 1.0")
     assert(moon.from(a, {readonly = true}).readonly)
     refuses("", moon.from, np.array(py.list {"text"}))
   end,
-  ["moon.from of scalars and lists"] = function()
+  ["moon.from of lists"] = function()
     is(moon.from(py.list {1, 2}, {copy = true, dtype = "float64"}), "1.0 2.0")
-    is(moon.from(np.float64(2), {copy = true}), "2.0")
+    is(moon.from(np.array(2.5), {copy = true}), "2.5")
   end,
   ["moon.from of buffers"] = function()
     is(moon.from(builtins.bytearray {1, 2}), "1 2")
@@ -424,7 +424,7 @@ add { -- exchange
   ["x:is_shared"] = function() assert(moon.from(array()):is_shared()) end,
   ["tensors as arguments"] = function()
     local x = upto(3)
-    assert(np.add(x, x):sum() == 12 and call(np.sum, {x, {x}}[1]) == 6)
+    assert(np.add(x, x):sum() == 12 and call(np.sum, {x, x}) == 12)
     assert(caught(function() np.dot(x, moon.ones(2)) end) == "ValueError")
     local pair = Pair(x, {x, k = nil})
     assert(pair.a:sum() == 6)
@@ -468,11 +468,12 @@ function M.names()
   return names
 end
 
--- as of scripts.lua; where it is not what is expected, Python's cycles may hold something
+-- As of scripts.lua, until it is what is expected: a crossing drops what finalizers have queued, Python's collector cycles, and
+-- a class, its methods and their functions lie in both languages by turns.
 function M.settle(expected)
   collectgarbage()
   local now = native.settle()
-  for _ = 1, 3 do
+  for _ = 1, 8 do
     if now == expected then break end
     gc.collect()
     now = native.settle()
