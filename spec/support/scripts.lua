@@ -29,8 +29,9 @@ end
 -- f fails with a message that has the part; want of memory goes on
 local function refuses(part, f, ...)
   local ok, e = pcall(f, ...)
-  if not ok and tostring(e):find "memory" then error(e, 0) end
-  assert(not ok and tostring(e):find(part, 1, true), e)
+  local message = tostring(e)
+  if message:find "not enough memory" or message:find "out of memory" or message:find "MemoryError" then error(e, 0) end
+  assert(not ok and message:find(part, 1, true), message)
 end
 
 local function upto(n) return moon.arange(1, n + 1) end

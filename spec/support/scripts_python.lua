@@ -47,13 +47,12 @@ end
 local function str(o) return py.str(o) end
 local function upto(n) return moon.arange(1, n + 1) end
 local function list() return py.list {1, 2, 3} end
--- a setting of py.codec while f runs
+local codec = {tensors = "auto", mode = false, decode = false, adapters = true}
+-- a setting of py.codec while f runs; for want of memory it may stay till settle()
 local function with_codec(options, f)
-  local _ <close> = setmetatable({}, {__close = function()
-    py.codec {tensors = "auto", mode = false, decode = false, adapters = true}
-  end})
   py.codec(options)
   f()
+  py.codec(codec)
 end
 
 add {
@@ -471,6 +470,7 @@ end
 -- As of scripts.lua, until it is what is expected: a crossing drops what finalizers have queued, Python's collector cycles, and
 -- a class, its methods and their functions lie in both languages by turns.
 function M.settle(expected)
+  py.codec(codec)
   collectgarbage()
   local now = native.settle()
   for _ = 1, 8 do
