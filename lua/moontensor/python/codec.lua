@@ -17,6 +17,14 @@ return function(py)
     return ok and math.type(name) == nil and tostring(name):match "^[^.]*" or ""
   end
 
+  -- want of memory is no answer to "does it decode?"
+  local function raise_memory(e)
+    local wanting
+    if type(e) == "string" then wanting = e:find("out of memory", 1, true) or e:find("not enough memory", 1, true)
+    elseif py._is_proxy(e) then wanting = py.isinstance(e, py.builtins.MemoryError) end
+    if wanting then error(e, 0) end
+  end
+
   local function check(condition, text, level)
     if not condition then error("bad argument #1 to 'adapter' (" .. text .. ")", (level or 1) + 2) end
   end
@@ -49,6 +57,7 @@ return function(py)
     local kind = py.type(object)
     for _, a in ipairs(adapters) do
       local ok, yes = pcall(a.accepts, kind)
+      if not ok then raise_memory(yes) end
       if ok and yes and py.bool(yes) then
         local other = a.decode(object, mode)
         if other ~= nil then return other end
@@ -120,7 +129,10 @@ return function(py)
       ok, tensor = pcall(moon.from, object, {copy = settings.mode})
       suspended = false
     end
-    if not ok then return object end
+    if not ok then
+      raise_memory(tensor)
+      return object
+    end
     getmetatable(object).__close(object)
     return tensor
   end
