@@ -263,8 +263,8 @@ add { -- files
   end,
   ["moon.mmap"] = function()
     file("", function(name)
-      moon.mmap(name, "int32", 2, {mode = "w+", offset = 4}):fill_(1)
-      is(moon.mmap(name, "int32", {offset = 4}), "1 1")
+      assert(moon.mmap(name, "int32", 2, {mode = "w+", offset = 4})):fill_(1)
+      is(assert(moon.mmap(name, "int32", {offset = 4})), "1 1")
     end)
   end,
 }
@@ -407,7 +407,7 @@ add {
 
 -- ---- what has to have a script, from the live tables ----
 
-local M = {scripts = scripts, add = add, refuses = refuses, is = is}
+local M = {scripts = scripts, opening = "require 'moontensor'", refuses = refuses, is = is}
 
 -- the names that `from` and what it lacks in `scripts`
 function M.missing(list, prefix, from, but)

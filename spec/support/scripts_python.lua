@@ -443,7 +443,7 @@ add { -- exchange
   end,
 }
 
-local M = {scripts = scripts}
+local M = {scripts = scripts, opening = "require 'moontensor.python'.import 'numpy'", python_blocks = py.import "sys".getallocatedblocks}
 
 function M.names()
   local missing = {}

@@ -3,21 +3,24 @@
      malloc   so does malloc, for core.so and bridge.so
      collect  a full collection at every instruction
    host LIST [script ...]. See README.md. */
-#include <inttypes.h>
+#include <errno.h>
 #include <lauxlib.h>
 #include <link.h>
 #include <lua.h>
 #include <lualib.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { POINTS = 400, JOBS = 2, SECONDS = 120 };
+enum { POINTS = 600, JOBS = 2, SECONDS = 120 };
+#define OPENING "open another state" /* in place of a script */
 
 typedef enum { LUA, MALLOC, COLLECT, MODES } mode;
 static const char *const mode_names[] = {"lua", "malloc", "collect"};
@@ -30,6 +33,7 @@ typedef struct failing {
 } failing;
 
 static failing lua_failing;
+static size_t lua_bytes;
 static _Thread_local failing malloc_failing;
 
 static bool fails(failing *f) { return f->on && ++f->count >= f->from && f->from > 0; }
@@ -37,35 +41,104 @@ static bool fails(failing *f) { return f->on && ++f->count >= f->from && f->from
 /* what frees or shrinks never fails: Lua relies on it */
 static void *allocate(void *context, void *block, size_t old, size_t size) {
     (void)context;
-    if (size == 0) {
-        free(block);
-        return NULL;
-    }
-    if ((block == NULL || size > old) && fails(&lua_failing)) return NULL;
-    return realloc(block, size);
+    if (block == NULL) old = 0;
+    if (size > old && fails(&lua_failing)) return NULL;
+    lua_bytes += size - old;
+    if (size > 0) return realloc(block, size);
+    free(block);
+    return NULL;
 }
 
-/* The executable's malloc is everybody's: who calls tells whether it may fail. */
+/* The executable's malloc is everybody's: who calls tells whether it may fail, and whose the block is. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
+extern void __libc_free(void *block);
 
 static struct range {
     uintptr_t first, past;
 } ours[8];
 static int ours_count;
 
-static bool refused(const void *caller) {
-    if (!malloc_failing.on) return false;
+/* the blocks that core.so and bridge.so hold: a hash set, since others free them too */
+enum { SLOTS = 1 << 16 };
+static void *slots[SLOTS];
+static atomic_flag slots_lock = ATOMIC_FLAG_INIT;
+static long blocks;
+
+static size_t home(const void *block) { return ((uintptr_t)block >> 4) * 0x9e3779b97f4a7c15u >> 48; }
+
+static void note(void *block) {
+    if (block == NULL) return;
+    while (atomic_flag_test_and_set(&slots_lock)) {}
+    size_t i = home(block);
+    while (slots[i] != NULL) i = (i + 1) % SLOTS;
+    slots[i] = block;
+    blocks++;
+    atomic_flag_clear(&slots_lock);
+}
+
+static void forget(const void *block) {
+    while (atomic_flag_test_and_set(&slots_lock)) {}
+    size_t i = home(block);
+    while (slots[i] != NULL && slots[i] != block) i = (i + 1) % SLOTS;
+    if (slots[i] != NULL) {
+        blocks--;
+        slots[i] = NULL;
+        for (size_t j = (i + 1) % SLOTS; slots[j] != NULL; j = (j + 1) % SLOTS) { /* what lies behind moves up */
+            if ((j - home(slots[j])) % SLOTS < (j - i) % SLOTS) continue;
+            slots[i] = slots[j];
+            slots[j] = NULL;
+            i = j;
+        }
+    }
+    atomic_flag_clear(&slots_lock);
+}
+
+static bool is_ours(const void *caller) {
     for (int i = 0; i < ours_count; i++) {
-        if ((uintptr_t)caller - ours[i].first < ours[i].past - ours[i].first) return fails(&malloc_failing);
+        if ((uintptr_t)caller - ours[i].first < ours[i].past - ours[i].first) return true;
     }
     return false;
 }
 
-void *malloc(size_t size) { return refused(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }
-void *calloc(size_t n, size_t size) { return refused(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size); }
-void *realloc(void *block, size_t size) { return refused(__builtin_return_address(0)) ? NULL : __libc_realloc(block, size); }
+static bool refused(bool by_us) { return by_us && fails(&malloc_failing); }
+
+static void *noted(bool by_us, void *block) {
+    if (by_us) note(block);
+    return block;
+}
+
+#define CALLER __builtin_return_address(0)
+
+void *malloc(size_t size) {
+    bool us = is_ours(CALLER);
+    return refused(us) ? NULL : noted(us, __libc_malloc(size));
+}
+
+void *calloc(size_t n, size_t size) {
+    bool us = is_ours(CALLER);
+    return refused(us) ? NULL : noted(us, __libc_calloc(n, size));
+}
+
+void *realloc(void *block, size_t size) {
+    bool us = is_ours(CALLER);
+    if (refused(us)) return NULL;
+    if (us) forget(block);
+    return noted(us, __libc_realloc(block, size));
+}
+
+void free(void *block) {
+    if (ours_count > 0 && block != NULL) forget(block);
+    __libc_free(block);
+}
+
+/* large tensors are mapped */
+void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+    if (!refused(is_ours(CALLER))) return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
 
 static int note_ours(struct dl_phdr_info *info, size_t size, void *context) {
     (void)size, (void)context;
@@ -139,37 +212,120 @@ static void collect(lua_State *L, lua_Debug *ar) {
     lua_gc(L, LUA_GCCOLLECT);
 }
 
-static void run_right(lua_State *L, const char *when) {
-    lua_pushvalue(L, 2);
-    if (lua_pcall(L, 0, 0, 0) != LUA_OK) fault(L, when);
+static bool is_out_of_memory(const char *text) {
+    static const char *const texts[] = {"not enough memory", "out of memory", "MemoryError", "no address space", "Cannot allocate memory"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (strstr(text, texts[i]) != NULL) return true;
+    }
+    return false;
 }
 
-static bool is_out_of_memory(lua_State *L, int status) {
-    const char *text = luaL_tolstring(L, -1, NULL);
-    bool is = status == LUA_ERRMEM || strstr(text, "not enough memory") != NULL || strstr(text, "out of memory") != NULL ||
-              strstr(text, "MemoryError") != NULL;
+/* ---- what is run: the function at index 2, or the opening of another Lua state ---- */
+
+static int open_it(lua_State *L) {
+    luaL_openlibs(L);
+    const char *code = (const char *)lua_touserdata(L, 1);
+    if (luaL_dostring(L, code) != LUA_OK) return lua_error(L);
+    return 0;
+}
+
+/* a Lua status, with the error on top */
+static int open_another(lua_State *L, failing *f) {
+    lua_getfield(L, 1, "opening");
+    lua_State *other = lua_newstate(allocate, NULL);
+    lua_pushcfunction(other, open_it);
+    const char *code = lua_tostring(L, -1);
     lua_pop(L, 1);
-    return is;
+    lua_pushlightuserdata(other, (void *)code);
+    f->on = true;
+    int status = lua_pcall(other, 1, 0, 0);
+    f->on = false;
+    if (status != LUA_OK) lua_pushstring(L, luaL_tolstring(other, -1, NULL));
+    lua_settop(other, 0);
+    lua_pushcfunction(other, open_it);
+    lua_pushlightuserdata(other, (void *)code);
+    if (status != LUA_OK && lua_pcall(other, 1, 0, 0) != LUA_OK) {
+        lua_pushstring(L, lua_tostring(other, -1));
+        fault(L, "the next time:");
+    }
+    lua_close(other);
+    return status;
+}
+
+static int attempt(lua_State *L, failing *f) {
+    if (lua_isnil(L, 2)) return open_another(L, f);
+    lua_pushvalue(L, 2);
+    f->on = true;
+    int status = lua_pcall(L, 0, 0, 0);
+    f->on = false;
+    return status;
+}
+
+static void run_right(lua_State *L, const char *when) {
+    failing never = {0};
+    if (attempt(L, &never) != LUA_OK) fault(L, when);
+}
+
+/* ---- leaks: what grows each time the same thing is done ---- */
+
+enum { LUA_BYTES, BLOCKS, PYTHON_BLOCKS, KINDS, REPEATS = 6 };
+static const char *const kind_names[] = {"bytes of Lua", "blocks", "blocks of Python"};
+
+typedef struct held {
+    long of[KINDS];
+} held;
+
+static held measure(lua_State *L) {
+    held h = {.of = {(long)lua_bytes, blocks}};
+    if (lua_getfield(L, 1, "python_blocks") == LUA_TFUNCTION && lua_pcall(L, 0, 1, 0) == LUA_OK)
+        h.of[PYTHON_BLOCKS] = (long)lua_tointeger(L, -1);
+    lua_settop(L, 3);
+    return h;
+}
+
+static void try_point(lua_State *L, failing *f, long n) {
+    *f = (failing){.from = n};
+    int status = attempt(L, f);
+    if (status != LUA_OK) {
+        if (!is_out_of_memory(luaL_tolstring(L, -1, NULL))) fault(L, "raised:");
+        lua_pop(L, 1);
+    }
+    if (lua_gettop(L) != (status == LUA_OK ? 3 : 4)) fault(L, "unbalanced");
+    lua_settop(L, 3);
+    settle(L);
+}
+
+static void check_leaks(lua_State *L, failing *f, long n, held *most) {
+    held now = measure(L);
+    int left = lua_isnil(L, 2); /* a closed state leaves its record, for finalizers that come late */
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (now.of[kind] <= most->of[kind]) continue;
+        int grown = 0;
+        for (held last = now; grown < REPEATS; grown++, last = now) {
+            try_point(L, f, n);
+            now = measure(L);
+            if (now.of[kind] <= last.of[kind] + (kind == BLOCKS) * left) break;
+        }
+        if (grown == REPEATS) {
+            lua_pushstring(L, kind_names[kind]);
+            fault(L, "leaks");
+        }
+        if (now.of[kind] > most->of[kind]) most->of[kind] = now.of[kind];
+    }
 }
 
 static void sweep(lua_State *L, failing *f) {
     mode m = mine->at;
-    *f = (failing){.on = true};
-    run_right(L, "unfailing:");
-    f->on = false;
+    *f = (failing){0};
+    if (attempt(L, f) != LUA_OK) fault(L, "unfailing:");
     mine->points[m] = f->count;
     settle(L);
+    held most = measure(L);
     long step = mine->steps[m] = (f->count + POINTS - 1) / POINTS;
     for (long n = 1; n <= mine->points[m]; n += step) {
         mine->n = n;
-        lua_pushvalue(L, 2);
-        *f = (failing){.on = true, .from = n};
-        int status = lua_pcall(L, 0, 0, 0);
-        f->on = false;
-        if (status != LUA_OK && !is_out_of_memory(L, status)) fault(L, "raised:");
-        if (lua_gettop(L) != (status == LUA_OK ? 3 : 4)) fault(L, "unbalanced");
-        lua_settop(L, 3);
-        settle(L);
+        try_point(L, f, n);
+        check_leaks(L, f, n, &most);
     }
     mine->n = 0;
     run_right(L, "afterwards:");
@@ -218,6 +374,7 @@ static char *names(const char *list) {
             _exit(1);
         }
         FILE *out = fdopen(p[1], "w");
+        fprintf(out, "%s\n", OPENING);
         for (lua_Integer i = 1; lua_geti(L, 2, i) == LUA_TSTRING; i++) fprintf(out, "%s\n", lua_tostring(L, -1)), lua_pop(L, 1);
         fclose(out);
         lua_close(L);

@@ -25,8 +25,8 @@ EXPORT int luaopen_moontensor_core(lua_State *L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_module) == LUA_TTABLE) return 1; /* one metatable a state */
     lua_settop(L, 0);
     if (moon_cpu()->backend->probe()) return moonl_raise(L);
-    int module = keep_table(L, &moonl_key_module), methods = keep_table(L, &moonl_key_methods),
-        meta = keep_table(L, &moonl_key_meta);
+    lua_newtable(L);
+    int module = lua_gettop(L), methods = keep_table(L, &moonl_key_methods), meta = keep_table(L, &moonl_key_meta);
     keep_table(L, &moonl_key_counters);
     moonl_state *state = (moonl_state *)lua_newuserdatauv(L, sizeof *state, 0);
     *state = (moonl_state){0, 0};
@@ -41,5 +41,7 @@ EXPORT int luaopen_moontensor_core(lua_State *L) {
     lua_setfield(L, module, "methods");
     moonl_open_api(L);
     lua_settop(L, module);
+    lua_pushvalue(L, module); /* whole only now: what failed for want of memory may be tried again */
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &moonl_key_module);
     return 1;
 }

@@ -66,6 +66,7 @@ struct state {
     lua_State *main;     /* the main thread of the Lua state */
     thread *holder;      /* GIL: who runs Lua in it; NULL while lent out to nobody */
     waiter *head, *tail; /* GIL: who waits for it, first come first served */
+    bool open;           /* its functions are all there */
     bool closing;        /* GIL: nobody new gets in */
     bool dead;           /* GIL: the lua_State is gone */
     bool stranded;       /* GIL: in another process, the one that this one was forked from */

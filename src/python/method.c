@@ -407,7 +407,7 @@ void open_methods(lua_State *L, state *S) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &method_metatable);
     lua_createtable(L, ENTRIES, 0);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &anchors);
-    S->attributes = (attribute *)calloc(ENTRIES, sizeof *S->attributes);
+    if (S->attributes == NULL) S->attributes = (attribute *)calloc(ENTRIES, sizeof *S->attributes);
     if (S->attributes == NULL) luaL_error(L, "not enough memory");
     push_proxy_metatable(L);
     push_site(L, S);

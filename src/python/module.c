@@ -102,7 +102,7 @@ static void add_state(state *S) {
     PyGILState_Release(gs);
 }
 
-static void open_state(lua_State *L) {
+static state *new_state(lua_State *L) {
     push_sentinel(L);
     state **box = (state **)lua_touserdata(L, -1);
     state *S = (state *)calloc(1, sizeof *S);
@@ -119,6 +119,19 @@ static void open_state(lua_State *L) {
     *box = S;
     add_state(S);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+    return S;
+}
+
+/* the state that an opening left which failed for want of memory, or NULL */
+static state *half_open(lua_State *L) {
+    bool any = lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA;
+    state *S = any ? *(state **)lua_touserdata(L, -1) : NULL;
+    lua_pop(L, 1);
+    if (any && (S == NULL || S->open)) luaL_error(L, "the bridge is open in this Lua state");
+    return S;
+}
+
+static void open_state(lua_State *L, state *S) {
     open_proxies(L, S);
     open_methods(L, S);
     lua_pushcfunction(L, fill_spares);
@@ -134,6 +147,7 @@ static void open_state(lua_State *L) {
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &kw_metatable);
     lua_setfield(L, -2, "_kw");
+    S->open = true;
 }
 
 /* open(executable or nil, prelude): the table of functions; once a Lua state */
@@ -141,8 +155,7 @@ static int bridge_open(lua_State *L) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     const char *executable = luaL_optstring(L, 1, NULL), *prelude = luaL_checkstring(L, 2);
     const moon_api *api = moon_get_api(L);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) != LUA_TNIL) return luaL_error(L, "the bridge is open in this Lua state");
-    lua_pop(L, 1);
+    state *S = half_open(L);
     if (is_gone) return raise_text(L, "Python was finalized by this process's host, and does not start again");
     pthread_mutex_lock(&mutex);
     if (moon == NULL) moon = api;
@@ -150,7 +163,7 @@ static int bridge_open(lua_State *L) {
     bool ok = started;
     pthread_mutex_unlock(&mutex);
     if (!ok) return luaL_error(L, "Python started, but the bridge could not be set up in it: %s", failure);
-    open_state(L);
+    open_state(L, S ? S : new_state(L));
     return 1;
 }
 

@@ -6,22 +6,23 @@ local prelude = require "moontensor.python.prelude"
 
 local py = {}     -- everything; usable once Python runs
 local module = {} -- what require returns: its first use starts Python
-local found       -- the interpreter in use
+local found       -- the interpreter in use, once all is there
+local opened      -- the functions of the bridge
 local builtins, internals
 
 local function start(choice)
-  local bridge, executable, why
+  local interpreter, bridge, why
   if loader.running() then
     bridge = assert(loader.bridge())
-    found = {how = "joined the Python that runs in this process"}
+    interpreter = {how = "joined the Python that runs in this process"}
   else
-    found, why = loader.find(choice)
-    if not found then error(why, 3) end
-    bridge, why = loader.bridge(found.libpython)
+    interpreter, why = loader.find(choice)
+    if not interpreter then error(why, 3) end
+    bridge, why = loader.bridge(interpreter.libpython)
     if not bridge then error(why, 3) end
-    executable = found.python
   end
-  for name, f in pairs(bridge.open(executable, prelude)) do py[name] = f end
+  opened = opened or bridge.open(interpreter.python, prelude)
+  for name, f in pairs(opened) do py[name] = f end
   py.none = py.topy(nil)
   py._kw.__name = "py.kw"
   builtins, internals = py.import "builtins", py.import "moontensor"
@@ -30,8 +31,9 @@ local function start(choice)
   internals._start(arg and arg[0] or "")
   require "moontensor.python.class"(py)
   require "moontensor.python.codec"(py)
-  setmetatable(module, nil)
   for name, f in pairs(py) do module[name] = f end
+  found = interpreter
+  setmetatable(module, nil)
 end
 
 --- py.init{python=, callback_timeout=, exit=}
@@ -279,7 +281,7 @@ function py.traceback(err) return tostring(err) end
 -- os.exit leaves without closing the Lua state, or closes it when Python's streams may be gone: Python's exit work comes first.
 local exit = os.exit
 function os.exit(...) -- luacheck: ignore 122
-  if found then pcall(py.shutdown) end
+  if opened then pcall(opened.shutdown) end
   return exit(...)
 end
 
