@@ -9,7 +9,7 @@ py.init()
 local np, builtins, gc = py.import "numpy", py.builtins, py.import "gc"
 local main = py.import "__main__"
 py.exec [[
-import contextlib, dataclasses
+import contextlib, dataclasses, threading
 class Point:
     limit = 7
     def __init__(self, x, y=0): self.x, self.y = x, y
@@ -25,6 +25,9 @@ class Kin:
 def context(seen):
     try: yield 42
     finally: seen.append('left')
+class quiet: # what a thread ends with is not printed
+    def __init__(self): self.hook, threading.excepthook = threading.excepthook, lambda args: None
+    def restore(self): threading.excepthook = self.hook
 def call(f, *args, **kw): return f(*args, **kw)
 def fail(text): raise ValueError(text)
 def caught(f):
@@ -354,6 +357,47 @@ add { -- what proxies do
 
 local function array() return np.arange(6.0):reshape(2, 3) end
 
+-- n values that are no scalars
+local function many(n)
+  local t = {}
+  for i = 1, n do t[i] = {i} end
+  return t
+end
+
+add { -- more than what needs no memory of its own
+  ["many arguments"] = function()
+    local t = many(40)
+    assert(py.len(py.topy(t)) == 40)
+    assert(builtins.max(table.unpack(t))[0] == 40)
+    assert(call(function(...) return #select(40, ...) end, table.unpack(t)) == 1)
+    local results = table.pack(py.unpack(call(function() return table.unpack(many(20)) end)))
+    assert(results.n == 20 and #py.tolua(py.list(t)) == 40)
+    assert(#call(builtins.dict, py.kw {a = t, b = t, c = many(20)}):get "a" == 40)
+  end,
+  ["long texts"] = function()
+    local s = ("text "):rep(300)
+    assert(py.str(s) == s and py.topy(s):encode() == s and call(function(v) return #v end, s) == 1500)
+    assert(py.getitem(py.dict {{s, 1}}, s) == 1)
+    refuses(s, fail, s)
+    refuses(s, call, function() error(s) end)
+    refuses("AttributeError", function() return main[s] end)
+  end,
+  ["big numbers"] = function()
+    local digits = ("9"):rep(30)
+    assert(call(function(v) return str(v) end, py.int(digits)) == digits)
+  end,
+  ["other threads"] = function()
+    local seen
+    local t = py.import "threading".Thread(py.kw {target = function(v) seen = v end, args = py.tuple {list()}})
+    local hook = main.quiet()
+    t:start()
+    t:join()
+    hook:restore()
+    if not seen then error("not enough memory", 0) end
+    assert(#seen == 3)
+  end,
+}
+
 add { -- exchange
   ["x:to_numpy"] = function()
     local x = upto(6):view(2, 3)
@@ -443,7 +487,17 @@ add { -- exchange
   end,
 }
 
-local M = {scripts = scripts, opening = "require 'moontensor.python'.import 'numpy'", python_blocks = py.import "sys".getallocatedblocks}
+-- in a Lua state of its own: queues grow that are long enough here
+local opening = [[
+local py = require "moontensor.python"
+local t = {}
+for i = 1, 300 do t[i] = py.list() end
+for i = 1, 100 do t[i] = py.opaque(t) end
+t = nil
+collectgarbage()
+assert(py.import "numpy".ones(2):sum() == 2)]]
+
+local M = {scripts = scripts, opening = opening, python_blocks = py.import "sys".getallocatedblocks}
 
 function M.names()
   local missing = {}

@@ -55,9 +55,7 @@ extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
 extern void __libc_free(void *block);
 
-static struct range {
-    uintptr_t first, past;
-} ours[8];
+static struct range { uintptr_t first, past; } ours[8];
 static int ours_count;
 
 /* the blocks that core.so and bridge.so hold: a hash set, since others free them too */
@@ -142,7 +140,8 @@ void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offse
 
 static int note_ours(struct dl_phdr_info *info, size_t size, void *context) {
     (void)size, (void)context;
-    if (strstr(info->dlpi_name, "moontensor/core.so") == NULL && strstr(info->dlpi_name, "moontensor/bridge.so") == NULL) return 0;
+    if (strstr(info->dlpi_name, "moontensor/core.so") == NULL && strstr(info->dlpi_name, "moontensor/bridge.so") == NULL)
+        return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         if (p->p_type != PT_LOAD || (p->p_flags & PF_X) == 0) continue;
@@ -213,7 +212,8 @@ static void collect(lua_State *L, lua_Debug *ar) {
 }
 
 static bool is_out_of_memory(const char *text) {
-    static const char *const texts[] = {"not enough memory", "out of memory", "MemoryError", "no address space", "Cannot allocate memory"};
+    static const char *const texts[] = {"not enough memory", "out of memory", "MemoryError", "no address space",
+                                        "Cannot allocate memory"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strstr(text, texts[i]) != NULL) return true;
     }
