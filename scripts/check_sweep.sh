@@ -17,7 +17,6 @@ make --no-print-directory -s -j"$(nproc)" all || exit 1
 mkdir -p "$build/sweep"
 "$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -rdynamic -I"$lua_inc" -o "$build/sweep/host" spec/sweep/host.c "$lua_lib" || exit 1
 
-
 lists="native python"
 [ -e "$build/moontensor/bridge.so" ] || lists=native
 if [ $# -gt 0 ]; then

@@ -75,6 +75,7 @@ add {
     assert(str(py.topy {1, 2.5, "a", true, {b = {moon.complex(1, 2)}}}) == "[1, 2.5, 'a', True, {'b': [(1+2j)]}]")
     local t = {}
     t[1] = t
+    assert(str(py.topy(t)) == "[[...]]")
     refuses("py.bytes", py.topy, "\xff")
     refuses("holes", py.topy, {1, nil, 3})
     refuses("py.opaque", py.topy, io.stdout)
@@ -440,7 +441,8 @@ add { -- exchange
     assert(moon.from(py.bytes "ab").readonly)
     is(moon.from(py.import "array".array("d", {1, 2})), "1.0 2.0")
     local l = builtins.bytearray {1, 2}
-    do local x <close> = moon.from(l) end
+    do local _ <close> = moon.from(l) end
+    l:append(3)
     refuses("", moon.from, list())
   end,
   ["moon.from of capsules"] = function()
@@ -506,7 +508,8 @@ function M.names()
   for _, name in ipairs {"to_numpy", "to_dlpack", "memoryview"} do bridge[name] = moon.methods[name] end
   local function lacks(prefix, from, but)
     for name, value in pairs(from) do
-      if type(value) == "function" and not (but and but[name]) and not scripts[prefix .. name] then missing[#missing + 1] = prefix .. name end
+      local wanted = type(value) == "function" and not (but and but[name])
+      if wanted and not scripts[prefix .. name] then missing[#missing + 1] = prefix .. name end
     end
   end
   lacks("py.", py, private)

@@ -1,10 +1,11 @@
-/* Runs each script of a list (spec/support/scripts.lua, scripts_python.lua) in a child of its own, in three modes:
-     lua      from the n-th allocation on Lua's allocator fails until the script is left, for every n
+/* Runs each script of a list (spec/support/scripts.lua, scripts_python.lua) in a child of its own, in these modes:
+     lua      from the n-th allocation on Lua's allocator fails until the script is left, for every n; or it fails just there
      malloc   so does malloc, for core.so and bridge.so
      collect  a full collection at every instruction
    host LIST [script ...]. See README.md. */
 #include <errno.h>
 #include <lauxlib.h>
+#include <limits.h>
 #include <link.h>
 #include <lua.h>
 #include <lualib.h>
@@ -19,16 +20,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POINTS = 600, JOBS = 2, SECONDS = 120 };
+enum { POINTS = 2000, JOBS = 2, SECONDS = 600 };
 #define OPENING "open another state" /* in place of a script */
 
-typedef enum { LUA, MALLOC, COLLECT, MODES } mode;
-static const char *const mode_names[] = {"lua", "malloc", "collect"};
+typedef enum { LUA, LUA_ONCE, MALLOC, MALLOC_ONCE, COLLECT, MODES } mode;
+static const char *const mode_names[] = {"lua", "lua once", "malloc", "malloc once", "collect"};
 
 /* ---- allocators that fail ---- */
 
 typedef struct failing {
-    long count, from; /* allocations seen, and the first to fail: 0 for none */
+    long count, from, past; /* allocations seen; the first that fails, 0 for none, and the first that does not again */
     bool on;
 } failing;
 
@@ -36,7 +37,7 @@ static failing lua_failing;
 static size_t lua_bytes;
 static _Thread_local failing malloc_failing;
 
-static bool fails(failing *f) { return f->on && ++f->count >= f->from && f->from > 0; }
+static bool fails(failing *f) { return f->on && ++f->count >= f->from && f->count < f->past; }
 
 /* what frees or shrinks never fails: Lua relies on it */
 static void *allocate(void *context, void *block, size_t old, size_t size) {
@@ -212,8 +213,9 @@ static void collect(lua_State *L, lua_Debug *ar) {
 }
 
 static bool is_out_of_memory(const char *text) {
-    static const char *const texts[] = {"not enough memory", "out of memory", "MemoryError", "no address space",
-                                        "Cannot allocate memory"};
+    /* the last is what luaL_checkstack says when the stack cannot grow */
+    static const char *const texts[] = {"not enough memory", "out of memory",          "MemoryError",
+                                        "no address space",  "Cannot allocate memory", "stack overflow"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strstr(text, texts[i]) != NULL) return true;
     }
@@ -284,7 +286,9 @@ static held measure(lua_State *L) {
 }
 
 static void try_point(lua_State *L, failing *f, long n) {
-    *f = (failing){.from = n};
+    *f = (failing){.from = n, .past = LONG_MAX};
+    if (mine->at == LUA_ONCE) f->past = n + 2; /* Lua collects and tries again */
+    if (mine->at == MALLOC_ONCE) f->past = n + 1;
     int status = attempt(L, f);
     if (status != LUA_OK) {
         if (!is_out_of_memory(luaL_tolstring(L, -1, NULL))) fault(L, "raised:");
@@ -345,7 +349,7 @@ static void run_child(const char *list) {
     settle(L);
     for (mine->at = LUA; mine->at < MODES; mine->at++) {
         if (mine->at != COLLECT) {
-            sweep(L, mine->at == LUA ? &lua_failing : &malloc_failing);
+            sweep(L, mine->at <= LUA_ONCE ? &lua_failing : &malloc_failing);
         } else {
             lua_sethook(L, collect, LUA_MASKCOUNT, 1);
             run_right(L, "collecting:");

@@ -105,8 +105,13 @@ static void add_state(state *S) {
 static state *new_state(lua_State *L) {
     push_sentinel(L);
     state **box = (state **)lua_touserdata(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     state *S = (state *)calloc(1, sizeof *S);
-    if (S == NULL) luaL_error(L, "not enough memory");
+    if (S == NULL) {
+        lua_pushnil(L);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+        luaL_error(L, "not enough memory");
+    }
     S->refs = 1;
     S->callback_timeout = 10;
     S->scope = &S->root;
@@ -118,7 +123,6 @@ static state *new_state(lua_State *L) {
     lua_pop(L, 1);
     *box = S;
     add_state(S);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     return S;
 }
 
