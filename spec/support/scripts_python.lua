@@ -6,7 +6,7 @@ local native = require "spec.support.scripts"
 local is, refuses = native.is, native.refuses
 
 py.init()
-local np, builtins, gc = py.import "numpy", py.builtins, py.import "gc"
+local np, builtins, gc, sys = py.import "numpy", py.builtins, py.import "gc", py.import "sys"
 local main = py.import "__main__"
 py.exec [[
 import contextlib, dataclasses, threading
@@ -499,7 +499,19 @@ t = nil
 collectgarbage()
 assert(py.import "numpy".ones(2):sum() == 2)]]
 
-local M = {scripts = scripts, opening = opening, python_blocks = py.import "sys".getallocatedblocks}
+-- what Python has allocated; exactly: without its garbage
+local function python_blocks(exactly)
+  if exactly then
+    for _ = 1, 2 do
+      gc.collect()
+      collectgarbage()
+    end
+    gc.collect()
+  end
+  return sys.getallocatedblocks()
+end
+
+local M = {scripts = scripts, opening = opening, python_blocks = python_blocks}
 
 function M.names()
   local missing = {}

@@ -268,19 +268,23 @@ static void run_right(lua_State *L, const char *when) {
     if (attempt(L, &never) != LUA_OK) fault(L, when);
 }
 
-/* ---- leaks: what grows each time the same thing is done ---- */
+/* ---- leaks ---- */
 
-enum { LUA_BYTES, BLOCKS, PYTHON_BLOCKS, KINDS, REPEATS = 6 };
+enum { LUA_BYTES, BLOCKS, PYTHON_BLOCKS, KINDS, TIMES = 5, MOST_TIMES = 125 };
+static const long units[] = {16, 1, 1}; /* the least that a leak takes */
 static const char *const kind_names[] = {"bytes of Lua", "blocks", "blocks of Python"};
 
 typedef struct held {
     long of[KINDS];
 } held;
 
-static held measure(lua_State *L) {
+static held measure(lua_State *L, bool exactly) {
     held h = {.of = {(long)lua_bytes, blocks}};
-    if (lua_getfield(L, 1, "python_blocks") == LUA_TFUNCTION && lua_pcall(L, 0, 1, 0) == LUA_OK)
+    if (lua_getfield(L, 1, "python_blocks") != LUA_TNIL) {
+        lua_pushboolean(L, exactly);
+        if (lua_pcall(L, 1, 1, 0) != LUA_OK) fault(L, "measuring:");
         h.of[PYTHON_BLOCKS] = (long)lua_tointeger(L, -1);
+    }
     lua_settop(L, 3);
     return h;
 }
@@ -299,20 +303,25 @@ static void try_point(lua_State *L, failing *f, long n) {
     settle(L);
 }
 
+static void try_often(lua_State *L, failing *f, long n, int times) {
+    for (int i = 0; i < times; i++) try_point(L, f, n);
+}
+
+/* What is there for the first time may stay: caches, free lists. A leak grows each time. */
 static void check_leaks(lua_State *L, failing *f, long n, held *most) {
-    held now = measure(L);
-    int left = lua_isnil(L, 2); /* a closed state leaves its record, for finalizers that come late */
+    held now = measure(L, false);
+    long left = lua_isnil(L, 2); /* a closed state leaves its record, for finalizers that come late */
     for (int kind = 0; kind < KINDS; kind++) {
         if (now.of[kind] <= most->of[kind]) continue;
-        int grown = 0;
-        for (held last = now; grown < REPEATS; grown++, last = now) {
-            try_point(L, f, n);
-            now = measure(L);
-            if (now.of[kind] <= last.of[kind] + (kind == BLOCKS) * left) break;
-        }
-        if (grown == REPEATS) {
-            lua_pushstring(L, kind_names[kind]);
-            fault(L, "leaks");
+        for (int times = 1;; times *= TIMES) {
+            long before = measure(L, true).of[kind];
+            try_often(L, f, n, times);
+            now = measure(L, true);
+            if (now.of[kind] - before < times * (units[kind] + (kind == BLOCKS) * left)) break;
+            if (times == MOST_TIMES) {
+                lua_pushfstring(L, "%d %s", (int)(now.of[kind] - before) / times, kind_names[kind]);
+                fault(L, "leaks");
+            }
         }
         if (now.of[kind] > most->of[kind]) most->of[kind] = now.of[kind];
     }
@@ -324,7 +333,7 @@ static void sweep(lua_State *L, failing *f) {
     if (attempt(L, f) != LUA_OK) fault(L, "unfailing:");
     mine->points[m] = f->count;
     settle(L);
-    held most = measure(L);
+    held most = measure(L, true);
     long step = mine->steps[m] = (f->count + POINTS - 1) / POINTS;
     for (long n = 1; n <= mine->points[m]; n += step) {
         mine->n = n;
