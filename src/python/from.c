@@ -29,13 +29,25 @@ static int import_array(importer *in, PyObject *o, moon_dtype dtype) {
     return failed;
 }
 
+/* written in Python: the prelude's _check_interface */
+static int check_interface(importer *in, PyObject *o) {
+    PyObject *module = module_if_loaded("moontensor"), *done = NULL;
+    PyObject *check = module ? PyObject_GetAttrString(module, "_check_interface") : NULL;
+    if (check != NULL) UNLOCKED(in->c, done = PyObject_CallFunctionObjArgs(check, o, NULL));
+    Py_XDECREF(check);
+    Py_XDECREF(done);
+    return done != NULL ? 0 : -1;
+}
+
 /* No producer. A dtype says what a list or any other iterable of numbers should become; {copy = true} lets NumPy read it. */
 static int import_other(importer *in, PyObject *o) {
     bool text = PyUnicode_Check(o);
     if (!text && PySequence_Check(o) && in->dtype != MOON_DTYPE_COUNT) return import_array(in, o, in->dtype);
-    if (in->convert && (has(o, "__array__") || has(o, "__array_interface__"))) return import_array(in, o, MOON_DTYPE_COUNT);
+    bool array = has(o, "__array__"), interface = has(o, "__array_interface__");
+    if (in->convert && !array && interface && check_interface(in, o) < 0) return -1;
+    if (in->convert && (array || interface)) return import_array(in, o, MOON_DTYPE_COUNT);
     const char *way_out = "moon.from takes torch tensors, NumPy arrays, and objects with __dlpack__ or the buffer protocol";
-    if (has(o, "__array__") || has(o, "__array_interface__")) way_out = "its data can only be copied: use {copy = true}";
+    if (array || interface) way_out = "its data can only be copied: use {copy = true}";
     else if (text) way_out = "encode text first";
     else if (PySequence_Check(o)) way_out = "give a dtype to have its numbers copied: moon.from(list, {dtype = \"float64\"})";
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__name__");

@@ -1,6 +1,7 @@
 /* torch, by DLPack's C exchange API: exact Tensor and Parameter only, since subclasses inherit the table and may hold no memory.
    What that API leaves unchecked (autograd, conj, neg) is checked here. */
 #include "exchange.h"
+#include <stdio.h>
 #include <string.h>
 
 /* filled once, under the GIL; tensor last, as it says that the rest is there */
@@ -32,7 +33,27 @@ static PyObject *optional(PyObject *o, const char *name) {
     return value;
 }
 
+/* a floor, not an exact pin; what follows the numbers, "a0+git", is no matter */
+static int check_version(PyObject *torch) {
+    enum { MAJOR = 2, MINOR = 3 };
+    PyObject *version = PyObject_GetAttrString(torch, "__version__"), *text = version ? PyObject_Str(version) : NULL;
+    const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int major = 0, minor = 0, failed = -1;
+    if (s != NULL && sscanf(s, "%d.%d", &major, &minor) != 2) {
+        conversion_error("torch has the version '%s', which says nothing; moontensor needs torch %d.%d or later", s, MAJOR,
+                         MINOR);
+    } else if (s != NULL && (major < MAJOR || (major == MAJOR && minor < MINOR))) {
+        conversion_error("torch %s is too old: moontensor needs torch %d.%d or later", s, MAJOR, MINOR);
+    } else if (s != NULL) {
+        failed = 0;
+    }
+    Py_XDECREF(version);
+    Py_XDECREF(text);
+    return failed;
+}
+
 static int fill(PyObject *torch) {
+    if (check_version(torch) < 0) return -1;
     PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = PyObject_GetAttrString(torch, "nn");
     PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL, *c = PyObject_GetAttrString(torch, "_C");
     Py_XDECREF(nn);
