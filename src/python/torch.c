@@ -54,8 +54,9 @@ static int check_version(PyObject *torch) {
 
 static int fill(PyObject *torch) {
     if (check_version(torch) < 0) return -1;
-    PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = PyObject_GetAttrString(torch, "nn");
-    PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL, *c = PyObject_GetAttrString(torch, "_C");
+    PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = type ? PyObject_GetAttrString(torch, "nn") : NULL;
+    PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL;
+    PyObject *c = parameter ? PyObject_GetAttrString(torch, "_C") : NULL;
     Py_XDECREF(nn);
     if (type == NULL || parameter == NULL || c == NULL || interned(&requires_grad_name, "requires_grad") == NULL ||
         interned(&dtype_name, "dtype") == NULL || interned(&view_name, "view") == NULL) {
