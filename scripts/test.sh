@@ -10,7 +10,7 @@ mkdir -p "$logs"
 build() {
     make --no-print-directory -s -j"$(nproc)" all && echo "1 passed, 0 failed, 0 skipped"
 }
-specs() { scripts/env.sh scripts/busted.sh; }
+specs() { COVERAGE=1 scripts/env.sh scripts/busted.sh; }
 c() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c test; }
 c_asan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c asan; }
 c_tsan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c tsan; }
