@@ -28,7 +28,7 @@ export ALLOCATION='(^|[^.])\b(malloc|calloc|realloc|aligned_alloc|posix_memalign
 mapfile -t below < <(in_c src/core devices)
 mapfile -t lua_side < <(in_c src/lua)
 mapfile -t bridge < <(in_c src/python)
-mapfile -t sources < <(files src devices include spec | grep -E '\.[ch]$')
+mapfile -t sources < <(files src devices include spec examples | grep -E '\.[ch]$')
 
 check "layering: no Lua in src/core and devices" refuse "$lua_include" "${below[@]}"
 check "layering: no Python in src/core, devices and src/lua" refuse "$python_include" "${below[@]}" "${lua_side[@]}"
