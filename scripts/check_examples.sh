@@ -30,6 +30,15 @@ for path in examples/*.lua; do
     *) check "$name" run "$name" ;;
     esac
 done
+# the C module in a folder of its own: with the two public headers, and nothing else of the checkout's
+cp -r examples/c_module "$scratch" && mkdir "$scratch/include" && cp include/moontensor.h include/moontensor_abi.h "$scratch/include"
+module() { make --no-print-directory -B -C "$scratch/c_module" MOONTENSOR_INCDIR=../include "$@"; }
+headers=$(make -s --eval 'where: ; @echo $(LUA_INCDIR)' where)
+strict="-O2 -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wmissing-prototypes -pedantic -Werror"
+check "c_module builds" module
+check "c_module" says '^counted: tensor' "$root/scripts/env.sh" "$lua" "$scratch/c_module/main.lua"
+check "c_module builds without warnings" module LUA_INCDIR="$headers" CFLAGS="$strict"
+check "c_module, built so, once more" "$root/scripts/env.sh" "$lua" "$scratch/c_module/main.lua"
 moontensor() { (cd "$scratch" && "$root/scripts/env.sh" "$lua" "$root/bin/moontensor" "$@"); }
 nothing_wrong() { says '^nothing is wrong$' moontensor doctor; }
 arguments() { echo 'print(arg[0], arg[1], #arg)' > "$scratch/args.lua"; says "^args.lua[[:space:]]x[[:space:]]1\$" moontensor args.lua x; }

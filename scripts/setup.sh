@@ -24,6 +24,7 @@ if [ "${1:-all}" = all ]; then
     have luacheck || need lua-check
     have clang-format || need clang-format
     have cppcheck || need cppcheck
+    have valgrind || need valgrind
     # the fuzz targets
     have clang && ls /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || need clang libclang-rt-dev
     # the installation checks start Debian's own interpreter too
