@@ -7,11 +7,11 @@ local datasets, linear = py.import "sklearn.datasets", py.import "sklearn.linear
 local metrics, selection = py.import "sklearn.metrics", py.import "sklearn.model_selection"
 local sparse, stats = py.import "scipy.sparse", py.import "scipy.stats"
 
--- the first 1,347 digits to learn from, the other 450 to be asked about: slices of native tensors
+-- the first 1,000 digits to learn from, the other 797 to be asked about: slices of native tensors
 local bunch = datasets.load_digits()
 local images = moon.from(bunch.data):div(16) -- 1797 x 64, float64, from 0 to 1, in our own memory
 local labels = moon.from(bunch.target):astype "int64"
-local COUNT <const>, CUT <const> = #labels, 1347
+local COUNT <const>, CUT <const> = #labels, 1000
 local train = {images = images[{{1, CUT}}], labels = labels[{{1, CUT}}]}
 local test = {images = images[{{CUT + 1, COUNT}}], labels = labels[{{CUT + 1, COUNT}}]}
 
@@ -28,7 +28,7 @@ local accuracy = metrics.accuracy_score(test.labels, predicted)
 print(("accuracy of LogisticRegression on %d digits: %.4f"):format(#predicted, accuracy))
 assert(math.type(accuracy) == "float", "a metric is a Lua number")
 assert(accuracy == predicted:eq(test.labels):sum():item() / #predicted)
-assert(accuracy > 0.92 and accuracy < 0.95, "another accuracy than scikit-learn has from Python")
+assert(accuracy > 0.92 and accuracy < 0.945, "another accuracy than scikit-learn has from Python")
 
 -- a matrix comes back as an array, and is read where it lies; digit d is row d + 1
 local counts = moon.from(metrics.confusion_matrix(test.labels, predicted))
@@ -39,7 +39,7 @@ assert(counts:sum():item() == #predicted and right / #predicted == accuracy)
 
 local scores = moon.from(selection.cross_val_score(linear.RidgeClassifier(), train.images, train.labels, py.kw{cv = 3}))
 print(("cross validation of RidgeClassifier: %.3f, %.3f, %.3f"):format(scores[1], scores[2], scores[3]))
-assert(#scores == 3 and scores:min():item() > 0.85)
+assert(#scores == 3 and scores:min():item() > 0.8)
 
 -- SciPy: a sparse matrix of the same pixels, and how often a pixel is ink at all
 local matrix = sparse.csr_matrix(images)
