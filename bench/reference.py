@@ -1,6 +1,7 @@
 """The references that bench/run.lua measures against, timed by CPython itself in the same process."""
 
 import math
+import threading
 import time
 
 import numpy as np
@@ -18,7 +19,17 @@ class Plain:
         return a
 
 
+def named(value=0):
+    return value
+
+
+def fail():
+    raise ValueError("no")
+
+
 p = Plain()
+items = list(range(100))
+z = complex(1, 2)
 sqrt = math.sqrt
 t = torch.arange(12.0).reshape(3, 4)
 a = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -30,6 +41,7 @@ memory = memoryview(bytearray(96)).cast("d")
 def timer(statement):
     """A function n -> nanoseconds a step of a CPython loop around statement."""
     scope = dict(globals())
+    statement = statement.replace("\n", "\n        ")
     exec(
         "def f(n, c=clock):\n"
         "    t0 = c()\n"
@@ -39,6 +51,26 @@ def timer(statement):
         scope,
     )
     return scope["f"]
+
+
+class Busy:
+    """A thread that runs Python code all the time."""
+
+    def __enter__(self):
+        self.stop = False
+        self.thread = threading.Thread(target=self.spin)
+        self.thread.start()
+
+    def spin(self):
+        while not self.stop:
+            pass
+
+    def __exit__(self, *_):
+        self.stop = True
+        self.thread.join()
+
+
+busy = Busy()
 
 
 def call_each(function, n):

@@ -41,8 +41,12 @@ local function median(list)
   return #list % 2 == 1 and list[middle + 1] or (list[middle] + list[middle + 1]) / 2
 end
 
----Run ours and theirs in turns. Returns both medians and the median of the rounds' ratios.
-local function compare(ours, theirs, n, rounds)
+---Run ours and theirs in turns, theirs for n * more steps. Returns both medians and the median of the rounds' ratios.
+local function compare(ours, theirs, n, rounds, more)
+  if more then
+    local once = theirs
+    theirs = function(m) return once(m * more) end
+  end
   local a, b, ratios = {}, {}, {}
   collectgarbage() -- a row pays for its own garbage alone
   collectgarbage()
@@ -84,7 +88,8 @@ local function row(group, name, budget, body, against, statement, options)
   options = options or {}
   local theirs = type(statement) == "string" and timer(statement) or statement
   local ours = options.timed and body or lua_timer(body, options.hold)
-  local ok, a, b, ratio = pcall(compare, ours, theirs, options.n or 2000, options.rounds or ROUNDS)
+  local ok, a, b, ratio = pcall(compare, ours, theirs, options.n or 2000, options.rounds or ROUNDS,
+    options.more)
   if ok then
     report {group = group, name = name, reference = against, budget = budget, ours = ns(a), theirs = ns(b),
       ratio = ratio}
@@ -96,18 +101,38 @@ end
 -- ---- crossings ----
 
 local math_, p, t = py.import "math", reference.p, reference.t
-local sqrt = math_.sqrt
-local function crossings(group, hold, budget)
-  local options = {hold = hold}
-  row(group, "sqrt(2.0)", budget, function(n) for _ = 1, n do sqrt(2.0) end end, "CPython loop", "sqrt(2.0)", options)
-  -- a read and a call, so two crossings: for comparison
-  row(group, "math.sqrt(2.0)", nil, function(n) for _ = 1, n do math_.sqrt(2.0) end end, "CPython loop",
-    "math.sqrt(2.0)", options)
-  row(group, "p.x", budget, function(n) for _ = 1, n do local _ = p.x end end, "CPython loop", "p.x", options)
-  row(group, "p:m(i)", budget, function(n) for i = 1, n do p:m(i) end end, "CPython loop", "p.m(i)", options)
+local sqrt, items, z, named, fail = math_.sqrt, reference.items, reference.z, reference.named, reference.fail
+-- name, CPython's statement, a loop of ours; has_budget: the design names one
+local CROSSINGS = {
+  {"sqrt(2.0)", "sqrt(2.0)", function(n) for _ = 1, n do sqrt(2.0) end end, has_budget = true},
+  {"p.x", "p.x", function(n) for _ = 1, n do local _ = p.x end end, has_budget = true},
+  {"p:m(i)", "p.m(i)", function(n) for i = 1, n do p:m(i) end end, has_budget = true},
+  -- a read and a call, so two crossings
+  {"math.sqrt(2.0)", "math.sqrt(2.0)", function(n) for _ = 1, n do math_.sqrt(2.0) end end},
+  {"items[7]", "items[7]", function(n) for _ = 1, n do local _ = items[7] end end},
+  {"z + z", "z + z", function(n) for _ = 1, n do local _ = z + z end end},
+  {"named(py.kw{value = i})", "named(value=i)", function(n) for i = 1, n do named(py.kw {value = i}) end end},
+  {"for v in py.iter(items)", "for v in items: pass", function(n)
+    for _ = 1, n do for v in py.iter(items) do local _ = v end end
+  end, each = 100},
+  {"pcall(fail)", "try: fail()\nexcept ValueError: pass", function(n) for _ = 1, n do pcall(fail) end end},
+}
+local function crossings(group, options, budget)
+  for _, c in ipairs(CROSSINGS) do
+    local n = c.each and options.n // c.each or options.n
+    row(group, c[1], c.has_budget and budget or nil, c[3], "CPython loop", c[2], {hold = options.hold, n = n,
+      rounds = options.rounds, more = options.more})
+  end
 end
-crossings("crossing", false, 4)
-crossings("under hold", true, 2)
+crossings("crossing", {n = 2000}, 4)
+crossings("under hold", {n = 2000, hold = true}, 2)
+-- a crossing waits up to a switch interval for a thread that does not let go. Every side runs for many switch intervals.
+if wanted("beside busy", "") then
+  py.with(reference.busy, function()
+    crossings("beside busy", {n = 100000, rounds = 3, more = 20})
+    crossings("busy, held", {n = 100000, hold = true, rounds = 3, more = 20})
+  end)
+end
 
 -- the least that the C API allows, in a module that does nothing else: what a budget under hold can ask for
 local found, floor = pcall(function() return py.hold(require, "floor") end)
@@ -201,11 +226,6 @@ local function lines_of(command)
 end
 
 if wanted("lupa", "lupa") then
-  local bodies = {
-    ["math.sqrt(2.0)"] = function(n) for _ = 1, n do math_.sqrt(2.0) end end,
-    ["p.x"] = function(n) for _ = 1, n do local _ = p.x end end,
-    ["p:m(i)"] = function(n) for i = 1, n do p:m(i) end end,
-  }
   local ours, theirs = {}, {}
   for _ = 1, math.max(3, ROUNDS // 8) do
     for _, line in ipairs(lines_of(("'%s' '%s/lupa_side.py' 2>/dev/null"):format(python, here))) do
@@ -213,18 +233,20 @@ if wanted("lupa", "lupa") then
       theirs[name] = theirs[name] or {}
       table.insert(theirs[name], tonumber(value))
     end
-    for name, body in pairs(bodies) do
-      ours[name] = ours[name] or {}
-      for _ = 1, 8 do table.insert(ours[name], lua_timer(body)(2000)) end
+    for _, c in ipairs(CROSSINGS) do
+      ours[c[1]] = ours[c[1]] or {}
+      for _ = 1, 8 do table.insert(ours[c[1]], lua_timer(c[3])(c.each and 20 or 2000)) end
     end
   end
-  for _, name in ipairs {"math.sqrt(2.0)", "p.x", "p:m(i)"} do
+  for _, c in ipairs(CROSSINGS) do
+    local name = c[1]
     if theirs[name] then
       local a, b = median(ours[name]), median(theirs[name])
-      report {group = "lupa", name = name, reference = "lupa's Lua side", budget = 0.6, ours = ns(a), theirs = ns(b),
-        ratio = a / b}
+      report {group = "lupa", name = name, reference = "lupa's Lua side", budget = c.has_budget and 0.6, ours = ns(a),
+        theirs = ns(b), ratio = a / b}
     else
-      report {group = "lupa", name = name, reference = "lupa's Lua side", budget = 0.6, note = "lupa is not installed"}
+      report {group = "lupa", name = name, reference = "lupa's Lua side", budget = c.has_budget and 0.6,
+        note = next(theirs) and "lupa cannot do that" or "lupa is not installed"}
     end
   end
 end

@@ -19,11 +19,12 @@ asan() { scripts/check_asan.sh; }
 symbols() { scripts/check_symbols.sh; }
 rocks() { scripts/check_rocks.sh; }
 examples() { scripts/check_examples.sh; }
+threads() { scripts/check_threads.sh; }
 fuzz() { # 60 s each target, two at a time
     env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/fuzz run SECONDS="${FUZZ_SECONDS:-60}"
 }
 
-if [ $# -eq 0 ]; then set -- build specs c c_asan c_tsan fuzz lint symbols examples rocks asan; fi
+if [ $# -eq 0 ]; then set -- build specs c c_asan c_tsan fuzz lint symbols examples threads rocks asan; fi
 passed=0 failed=0 skipped=0 summary=()
 for stage in "$@"; do
     echo "== $stage"

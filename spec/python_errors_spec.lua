@@ -1,5 +1,6 @@
 -- Errors across the border.
 local py = require "moontensor.python"
+local exchange = require "spec.support.exchange"
 
 local function failure(f, ...)
   local ok, e = pcall(f, ...)
@@ -144,6 +145,33 @@ def catch(f):
     assert.matches("python object is closed", failure(function() return o.append end))
     assert.matches("python object is closed", failure(py.len, o))
     assert.equal("python object (closed)", tostring(o))
+  end)
+end)
+
+describe("warnings", function()
+  it("are shown once, with the Lua line", function()
+    local ok, out = exchange.child [[
+      local np = py.import "numpy"
+      py.exec "def inner(): import warnings; warnings.warn('from within')"
+      for _ = 1, 2 do
+        local _ = np.sqrt(-1.0)
+      end
+      py.import "__main__".inner()
+      py.import "warnings".simplefilter "error"
+      print(pcall(py.import "__main__".inner))]]
+    assert.is_true(ok, out)
+    local script = "/tmp/lua_%w+"
+    assert.matches("^" .. script .. ":5: RuntimeWarning: invalid value encountered in sqrt\n" ..
+                   "<lua>:1: UserWarning: from within\n  called at " .. script .. ":7\n" ..
+                   "false\t" .. script .. ":9: UserWarning: from within\n", out)
+  end)
+
+  it("on another thread, without Lua below, keep Python's line", function()
+    local ok, out = exchange.child [[
+      py.exec "import threading, warnings\nt = threading.Thread(target=lambda: warnings.warn('alone'))\nt.start()"
+      py.import "__main__".t:join()]]
+    assert.is_true(ok, out)
+    assert.equal("<lua>:2: UserWarning: alone\n", out)
   end)
 end)
 

@@ -140,6 +140,44 @@ describe("values from Python", function()
     assert.equal("userdata", type(py.tolua(py.eval "[[[1]]]", {depth = 2})[1][1]))
   end)
 
+  it("tolua, type by type", function()
+    py.exec [[
+import collections, dataclasses, enum
+class Colour(enum.IntEnum): RED = 3
+@dataclasses.dataclass
+class Point:
+    x: int = 1
+    rest: object = None
+]]
+    local function converted(source) return py.tolua(py.eval(source)) end
+    assert.same({"b", "a"}, converted "collections.OrderedDict(b=1, a=2).keys()")
+    assert.same({{"b", 1}, {"a", 2}}, converted "collections.OrderedDict(b=1, a=2).items()")
+    assert.same({1, 2}, converted "{'b': 1, 'a': 2}.values()")
+    assert.same({b = 1, a = 2}, converted "collections.OrderedDict(b=1, a=2)")
+    assert.same({a = 2, b = 1}, converted "collections.Counter('aab')")
+    assert.same({1, 2}, converted "collections.namedtuple('N', 'u v')(1, 2)")
+    assert.same({x = 1, rest = {x = 2, rest = {5}}}, converted "Point(1, Point(2, (5,)))")
+    assert.is_true(py.is(py.none, converted "Point()".rest))
+    local ring = converted "(lambda p: (setattr(p, 'rest', [p]), p)[1])(Point())"
+    assert.is_true(rawequal(ring, ring.rest[1]))
+    assert.equal("ab", converted "[b'ab']"[1])
+    assert.is_true(converted "[float('nan')]"[1] ~= converted "[float('nan')]"[1])
+    assert.equal(math.huge, converted "[float('inf')]"[1])
+    for _, source in ipairs {"Colour.RED", "2**63", "bytearray(b'x')", "range(3)", "iter([1])", "1j", "'\\ud800'", "Point"} do
+      assert.equal("userdata", type(converted("[" .. source .. "]")[1]), source)
+    end
+    assert.equal("9223372036854775808", tostring(converted "[2**63]"[1]))
+    py.exec "del Colour, Point"
+  end)
+
+  it("tostring of text that is no UTF-8", function()
+    assert.equal("\\ud800x", tostring(py.eval "'\\ud800x'"))
+    assert.equal("\xffx", tostring(py.eval "b'\\xffx'.decode('utf-8', 'surrogateescape')"))
+    assert.equal("ab\u{e9}", tostring(py.eval "type('S', (str,), {})('ab\\u00e9')"))
+    assert.equal("q", tostring(py.eval "type('C', (), {'__str__': lambda s: type('S', (str,), {})('q')})()"))
+    assert.matches("ValueError: \xff$", tostring(select(2, pcall(py.exec, "raise ValueError('\\udcff')"))):match "[^\n]*")
+  end)
+
   it("two proxies of one object are equal, and no one table key", function()
     local a, b = py.eval "type", py.eval "type"
     assert.is_true(a == b)

@@ -1,5 +1,5 @@
 /* A C host of several Lua states, for spec/python_states_spec.lua: states COMMAND, with LUA_PATH and LUA_CPATH set.
-   It prints one line and exits with 0, or says what failed. */
+   It prints one line and exits with 0, or says what failed. crowd takes its seconds. */
 #include <dlfcn.h>
 #include <lua.h>
 #include <lauxlib.h>
@@ -207,8 +207,96 @@ static int shut_down_first(void) {
     return 0;
 }
 
+/* Four states on four threads cross all the time, in every way, and two Python threads call functions of two of them back. */
+static int crowd_seconds;
+static const char *const crowd_code =
+    "local moon, py = require 'moontensor', require 'moontensor.python'\n"
+    "py.init {callback_timeout = 300}\n"
+    "local np, main = py.import 'numpy', py.import '__main__'\n"
+    "local apply = py.eval 'lambda f, v: f(v)'\n"
+    "local function fail(v) error(v) end\n"
+    "py.setitem(main.functions, id, function(v, a) return v + id + a[0] end)\n"
+    "local n, stop = 0, os.time() + seconds\n"
+    "repeat\n"
+    "  n = n + 1\n"
+    "  local x = moon.full({16}, n, 'float64')\n"
+    "  local a = x:to_numpy()\n"
+    "  local view, copy = moon.from(a), moon.from(a, {copy = true})\n"
+    "  x:add_(id)\n"
+    "  assert(view(6) == n + id and copy(16) == n and a:sum() == 16 * (n + id))\n"
+    "  assert(apply(function(v) return v * 2 end, n) == 2 * n)\n"
+    "  local ok, e = pcall(apply, fail, n)\n"
+    "  assert(not ok and e == n)\n"
+    "  ok, e = pcall(np.zeros, 'x')\n"
+    "  assert(not ok and tostring(e):find 'TypeError')\n"
+    "  if n % 100 == 0 then py.hold(function() for i = 1, 100 do assert((a + i)[3] == n + id + i) end end) end\n"
+    "  if n % 500 == 0 then collectgarbage() end\n"
+    "until os.time() >= stop and n >= 1000\n" /* ten crossings or more each time */
+    "crossings = 10 * n\n";
+static const char *const crowd_callers = "local moon, py = require 'moontensor', require 'moontensor.python'\n"
+                                         "py.exec [[if True:\n"
+                                         "  import threading, moontensor, numpy, time\n"
+                                         "  functions, calls, faults = {}, [0, 0], []\n"
+                                         "  def call(i):\n"
+                                         "      while i + 1 not in functions: time.sleep(0.001)\n"
+                                         "      f, one = functions[i + 1], numpy.ones(1)\n"
+                                         "      try:\n"
+                                         "          while True:\n"
+                                         "              if f(calls[i], one) != calls[i] + i + 2: raise ValueError(calls[i])\n"
+                                         "              calls[i] += 1\n"
+                                         "      except moontensor.LuaError as e:\n"
+                                         "          if 'closed' not in str(e): faults.append(str(e))\n"
+                                         "      except BaseException as e:\n"
+                                         "          faults.append(repr(e))\n"
+                                         "  threads = [threading.Thread(target=call, args=(i,)) for i in range(2)]\n"
+                                         "  for t in threads: t.start()]]\n";
+
+static void *crowd_member(void *id) {
+    lua_State *L = open_state();
+    lua_pushinteger(L, (lua_Integer)(intptr_t)id);
+    lua_setglobal(L, "id");
+    lua_pushinteger(L, crowd_seconds);
+    lua_setglobal(L, "seconds");
+    run(L, crowd_code);
+    lua_getglobal(L, "crossings");
+    lua_Integer n = lua_tointeger(L, -1);
+    lua_close(L);
+    return (void *)(intptr_t)n;
+}
+
+static int crowd(int seconds) {
+    crowd_seconds = seconds;
+    lua_State *L = open_state();
+    run(L, crowd_callers);
+    pthread_t t[4];
+    lua_Integer least = 0;
+    for (intptr_t i = 0; i < 4; i++) pthread_create(&t[i], NULL, crowd_member, (void *)(i + 1));
+    for (int i = 0; i < 4; i++) {
+        void *n;
+        pthread_join(t[i], &n);
+        if (i == 0 || (intptr_t)n < least) least = (intptr_t)n;
+    }
+    lua_pushinteger(L, least);
+    lua_setglobal(L, "crossings");
+    run(L,
+        "local moon, py = require 'moontensor', require 'moontensor.python'\n"
+        "py.exec 'for t in threads: t.join()'\n"
+        "local main = py.import '__main__'\n"
+        "assert(#main.faults == 0, tostring(main.faults))\n"
+        "main.functions:clear()\n"
+        "for _ = 1, 2 do collectgarbage() py.bool(false) end\n"
+        "local s = moon.stats()\n"
+        "print(('crossings %s calls %s %s exports %d imports %d storages %d callables %d queued %d'):format(crossings >= 10000,\n"
+        "  main.calls[0] > 0, main.calls[1] > 0, s.exports, s.imports, s.storages, s.callables, s.queued))\n"
+        "io.stderr:write(('%d crossings or more by each thread, %d and %d calls back\\n'):format(crossings, main.calls[0],\n"
+        "  main.calls[1]))");
+    lua_close(L);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *command = argc > 1 ? argv[1] : "";
+    if (strcmp(command, "crowd") == 0) return crowd(argc > 2 ? atoi(argv[2]) : 5);
     if (strcmp(command, "one_after_another") == 0) return one_after_another();
     if (strcmp(command, "late_deleter") == 0) return late_deleter();
     if (strcmp(command, "threads") == 0) return threads();

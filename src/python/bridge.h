@@ -430,14 +430,14 @@ HIDDEN void drop_released(void);
 
 /* ---- lifetime (exit.c, module.c) ---- */
 
-HIDDEN extern bool is_shut;        /* Python's exit work is done: everything that comes later is inert */
-HIDDEN extern bool is_gone;        /* Py_FinalizeEx was called: there is no Python any more */
-HIDDEN int init_exit(void);        /* once a process */
-HIDDEN extern bool host_exits;     /* py.init{exit = "host"}: the host calls py.shutdown() */
-HIDDEN extern bool we_initialized; /* we started Python; otherwise we joined a running one */
-HIDDEN extern pid_t main_pid;      /* the process that started it: a forked child does no exit work */
-HIDDEN extern thread *main_thread; /* the thread that started it */
-HIDDEN extern state *states;       /* GIL */
+HIDDEN extern _Atomic bool is_shut; /* Python's exit work is done: everything that comes later is inert */
+HIDDEN extern _Atomic bool is_gone; /* Py_FinalizeEx was called: there is no Python any more */
+HIDDEN int init_exit(void);         /* once a process */
+HIDDEN extern bool host_exits;      /* py.init{exit = "host"}: the host calls py.shutdown() */
+HIDDEN extern bool we_initialized;  /* we started Python; otherwise we joined a running one */
+HIDDEN extern pid_t main_pid;       /* the process that started it: a forked child does no exit work */
+HIDDEN extern thread *main_thread;  /* the thread that started it */
+HIDDEN extern state *states;        /* GIL */
 HIDDEN extern _Atomic int64_t live_proxies, live_callables, live_queued;
 HIDDEN int init_signals(void);     /* once a process, on the main thread, GIL held */
 HIDDEN void keep_signals(void);    /* now and then: see signal.c */

@@ -7,7 +7,14 @@
 PyObject *LuaError;
 static PyObject *ConversionError; /* internal: becomes a plain Lua error with a position */
 
+static PyObject *lua_line(PyObject *self, PyObject *none);
+
 int init_errors(PyObject *module) {
+    static PyMethodDef line = {"_lua_line", lua_line, METH_NOARGS, NULL};
+    PyObject *f = PyCFunction_NewEx(&line, NULL, NULL);
+    int failed = PyModule_AddObjectRef(module, line.ml_name, f);
+    Py_XDECREF(f);
+    if (failed) return -1;
     LuaError = PyErr_NewExceptionWithDoc(
         "moontensor.LuaError", "A Lua error that crossed into Python. `value` is the Lua error value, `traceback` the Lua stack.",
         PyExc_RuntimeError, NULL);
@@ -108,6 +115,20 @@ static size_t describe_stack(lua_State *L, char *buffer, size_t size, size_t *wh
         else used = append(buffer, size, used, " in ?");
     }
     return used < size ? used : size - 1;
+}
+
+/* (file, line) of the Lua code that called Python on this thread, or None */
+static PyObject *lua_line(PyObject *self, PyObject *none) {
+    (void)self, (void)none;
+    cross *c = current_thread ? current_thread->top : NULL;
+    lua_Debug ar;
+    /* lent out and back with nobody: its stack stands still while we have the GIL */
+    if (c != NULL && c->S->holder == NULL && !c->S->dead) {
+        for (int level = 0; lua_getstack(c->L, level, &ar) && lua_getinfo(c->L, "Sl", &ar); level++) {
+            if (ar.currentline > 0 && !is_of_our_layer(&ar)) return Py_BuildValue("si", ar.short_src, ar.currentline);
+        }
+    }
+    Py_RETURN_NONE;
 }
 
 /* The exception carries where Lua called Python, from its first crossing on: __lua_where__ and __lua_stack__. */

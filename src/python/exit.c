@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-bool is_shut, is_gone, host_exits;
+_Atomic bool is_shut, is_gone;
+bool host_exits;
 state *states;
 
 static void call_if_loaded(const char *module, const char *function) {

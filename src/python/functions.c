@@ -1,5 +1,5 @@
 /* py.*: the functions that need C. The others are Lua, over these (lua/moontensor/python/init.lua). */
-#include "bridge.h"
+#include "exchange.h"
 #include <string.h>
 
 /* ---- code ---- */
@@ -81,7 +81,13 @@ static int topy_body(lua_State *L, job *j) {
 }
 
 /*** py.topy(value) -> object
-The Python object that the value becomes as an argument, as a proxy even for numbers, text and None. */
+The Python object that the value becomes as an argument, as a proxy even for numbers, text and None. The rules: nil and
+`py.none` become None, booleans bool, integers int, floats float (NaN and infinities too), `moon.complex` complex; UTF-8 text
+becomes str, and other strings are an error that names `py.bytes`. A table 1..n becomes a list, and so does an empty one; a
+table with string keys becomes a dict, in sorted order; one with holes, or with both kinds of keys, is an error. A table met
+twice is one object, so cyclic tables become cyclic lists and dicts. Functions become Python functions, native tensors what the
+last import says (a torch tensor once torch is there, else an array); userdata and coroutines are an error that names
+`py.opaque`. */
 static int py_topy(lua_State *L) {
     lua_settop(L, 1);
     return crossing(L, topy_body, NULL);
@@ -148,11 +154,43 @@ static int push_mapping(lua_State *L, job *j, PyObject *o, lua_Integer depth) {
     return n < 0 ? -1 : 0;
 }
 
-/* lists, tuples and sets become sequences, dicts become tables; everything else as ever. One table an object. */
+static int push_dataclass(lua_State *L, job *j, PyObject *o, PyObject *fields, lua_Integer depth) {
+    int table = lua_gettop(L);
+    PyObject *names = keep(j, PySequence_List(fields));
+    Py_ssize_t n = names ? PyList_Size(names) : -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *name = PyList_GetItem(names, i);
+        PyObject *value = keep(j, PyObject_GetAttr(o, name));
+        if (value == NULL) return -1;
+        push_item(L, j->S, name);
+        if (value == Py_None) push_proxy(L, j->S, value);
+        else if (push_deep(L, j, value, depth) < 0) return -1;
+        lua_rawset(L, table);
+    }
+    return n < 0 ? -1 : 0;
+}
+
+/* the fields of a dataclass's instance, kept, or NULL without an error */
+static PyObject *dataclass_fields(job *j, PyObject *o) {
+    static PyObject *name;
+    if (PyType_Check(o) || (PyType_GetFlags(Py_TYPE(o)) & Py_TPFLAGS_HEAPTYPE) == 0 ||
+        interned(&name, "__dataclass_fields__") == NULL) {
+        return NULL;
+    }
+    PyObject *fields = keep(j, PyObject_GetAttr((PyObject *)Py_TYPE(o), name));
+    PyErr_Clear();
+    return fields;
+}
+
+/* Lists, tuples, sets and dicts' views become sequences, dicts and instances of dataclasses tables; everything else as ever.
+   One table an object. */
 static int push_deep(lua_State *L, job *j, PyObject *o, lua_Integer depth) {
-    bool sequence = PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o), mapping = PyDict_Check(o);
+    bool view = PyObject_TypeCheck(o, &PyDictKeys_Type) || PyObject_TypeCheck(o, &PyDictValues_Type) ||
+                PyObject_TypeCheck(o, &PyDictItems_Type);
+    bool sequence = view || PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o), mapping = PyDict_Check(o);
+    PyObject *fields = sequence || mapping || depth <= 0 ? NULL : dataclass_fields(j, o);
     luaL_checkstack(L, 8, NULL);
-    if ((!sequence && !mapping) || depth <= 0) {
+    if ((!sequence && !mapping && fields == NULL) || depth <= 0) {
         push_python(L, j->S, o);
         return 0;
     }
@@ -162,6 +200,7 @@ static int push_deep(lua_State *L, job *j, PyObject *o, lua_Integer depth) {
     lua_newtable(L);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, memo, o);
+    if (fields != NULL) return push_dataclass(L, j, o, fields, depth - 1);
     return mapping ? push_mapping(L, j, o, depth - 1) : push_sequence(L, j, o, depth - 1);
 }
 
@@ -176,8 +215,11 @@ static int tolua_body(lua_State *L, job *j) {
 }
 
 /*** py.tolua(object, {depth=}) -> value
-Converts deeply: lists, tuples and sets become sequences, dicts become tables (None inside them is `py.none`), shared and
-cyclic objects keep their identity. `depth` bounds it (default 100); what lies deeper stays a proxy. */
+Converts deeply. Lists, tuples (named ones too), sets and the views of dicts become sequences; dicts, ordered ones and other
+subclasses too, and instances of dataclasses become tables. Inside them None is `py.none`, and shared and cyclic objects keep
+their identity. Leaves become what they are as results: bool, int that fits 64 bits, float, str, bytes and NumPy's scalars of
+these kinds are Lua values; all else stays a proxy: greater ints, complex numbers, enum members, str with lone surrogates,
+bytearrays, ranges, iterators, arrays and tensors. `depth` bounds it (default 100); what lies deeper stays a proxy. */
 static int py_tolua(lua_State *L) {
     luaL_checkany(L, 1);
     lua_Integer depth = 100;

@@ -139,11 +139,12 @@ static void open_state(lua_State *L) {
 static int bridge_open(lua_State *L) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     const char *executable = luaL_optstring(L, 1, NULL), *prelude = luaL_checkstring(L, 2);
-    moon = moon_get_api(L);
+    const moon_api *api = moon_get_api(L);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) != LUA_TNIL) return luaL_error(L, "the bridge is open in this Lua state");
     lua_pop(L, 1);
     if (is_gone) return raise_text(L, "Python was finalized by this process's host, and does not start again");
     pthread_mutex_lock(&mutex);
+    if (moon == NULL) moon = api;
     if (!started && failure[0] == '\0') start(executable, prelude);
     bool ok = started;
     pthread_mutex_unlock(&mutex);

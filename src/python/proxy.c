@@ -194,6 +194,21 @@ PyObject *text_of(PyObject *o) {
     return PyObject_CallFunctionObjArgs(error_text, o, NULL);
 }
 
+/* takes text; what is no UTF-8, a file's name perhaps, as the bytes it stands for, else escaped */
+static PyObject *as_string(PyObject *text) {
+    if (text == NULL || !PyUnicode_Check(text) || (PyUnicode_CheckExact(text) && PyUnicode_AsUTF8AndSize(text, NULL) != NULL)) {
+        return text;
+    }
+    PyErr_Clear();
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+    if (bytes == NULL) {
+        PyErr_Clear();
+        bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+    }
+    Py_DECREF(text);
+    return bytes;
+}
+
 static int proxy_tostring(lua_State *L) {
     site *k = SITE(L);
     state *S = k->S;
@@ -207,7 +222,7 @@ static int proxy_tostring(lua_State *L) {
     cross c;
     enter(L, S, &c);
     PyObject *o = own(L, &c, p), *text = NULL;
-    UNLOCKED(&c, text = text_of(o));
+    UNLOCKED(&c, text = as_string(text_of(o)));
     UNLOCKED(&c, Py_DECREF(o));
     return result(L, &c, text);
 }

@@ -223,7 +223,13 @@ function py.eval(source, locals) end
 ---@param locals? any
 function py.exec(source, locals) end
 
---- The Python object that the value becomes as an argument, as a proxy even for numbers, text and None.
+--- The Python object that the value becomes as an argument, as a proxy even for numbers, text and None. The rules: nil and
+--- `py.none` become None, booleans bool, integers int, floats float (NaN and infinities too), `moon.complex` complex; UTF-8 text
+--- becomes str, and other strings are an error that names `py.bytes`. A table 1..n becomes a list, and so does an empty one; a
+--- table with string keys becomes a dict, in sorted order; one with holes, or with both kinds of keys, is an error. A table met
+--- twice is one object, so cyclic tables become cyclic lists and dicts. Functions become Python functions, native tensors what the
+--- last import says (a torch tensor once torch is there, else an array); userdata and coroutines are an error that names
+--- `py.opaque`.
 ---@param value any
 ---@return any
 function py.topy(value) end
@@ -238,8 +244,11 @@ function py.bytes(s) end
 ---@return any
 function py.opaque(value) end
 
---- Converts deeply: lists, tuples and sets become sequences, dicts become tables (None inside them is `py.none`), shared and
---- cyclic objects keep their identity. `depth` bounds it (default 100); what lies deeper stays a proxy.
+--- Converts deeply. Lists, tuples (named ones too), sets and the views of dicts become sequences; dicts, ordered ones and other
+--- subclasses too, and instances of dataclasses become tables. Inside them None is `py.none`, and shared and cyclic objects keep
+--- their identity. Leaves become what they are as results: bool, int that fits 64 bits, float, str, bytes and NumPy's scalars of
+--- these kinds are Lua values; all else stays a proxy: greater ints, complex numbers, enum members, str with lone surrogates,
+--- bytearrays, ranges, iterators, arrays and tensors. `depth` bounds it (default 100); what lies deeper stays a proxy.
 ---@param object any
 ---@param options table
 ---@return any

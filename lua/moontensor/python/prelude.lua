@@ -33,6 +33,24 @@ def _error_text(e):
     return _ansi.sub("", "\n".join(lines))
 
 
+def _name_lua_line():
+    """Warnings tell the Lua line: instead of Python's where Lua itself called what warns, else beside it."""
+    import warnings
+    theirs = warnings.formatwarning
+
+    def formatwarning(message, category, filename, lineno, line=None):
+        lua = _lua_line()
+        if lua is None:
+            return theirs(message, category, filename, lineno, line)
+        if filename in ("sys", "<sys>"):  # no Python frame below: the module where warnings looks last
+            return theirs(message, category, *lua, line="")
+        return theirs(message, category, filename, lineno, line) + f"  called at {lua[0]}:{lua[1]}\n"
+    warnings.formatwarning = formatwarning
+
+
+_name_lua_line()
+
+
 def _make_wrapper(names):
     """The maker of Python functions over a LuaFunction with these parameters. Lua's rules: missing ones are nil, others dropped."""
     import keyword

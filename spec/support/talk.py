@@ -1,0 +1,32 @@
+"""Talks to a command on a terminal of its own, for repl_spec.lua: talk.py COMMAND... < SCRIPT
+
+Each line of the script is sent once a prompt was seen, its Python escapes resolved. What was printed goes to stdout."""
+import os
+import pty
+import select
+import signal
+import sys
+import time
+
+script = [line.encode().decode("unicode_escape").encode() for line in sys.stdin.read().splitlines()]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+output, seen, deadline = b"", 0, time.monotonic() + 30
+while time.monotonic() < deadline:
+    if select.select([terminal], [], [], 0.1)[0]:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:  # its end is closed
+            break
+        if not chunk:
+            break
+        output += chunk
+    if script and output[seen:].endswith(b"> "):
+        seen = len(output)
+        os.write(terminal, script.pop(0))
+else:
+    os.kill(pid, signal.SIGKILL)
+_, status = os.waitpid(pid, 0)
+sys.stdout.buffer.write(output.replace(b"\r\n", b"\n"))
+print("status", os.waitstatus_to_exitcode(status))
