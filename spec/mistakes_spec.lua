@@ -33,7 +33,8 @@ describe("a newcomer's mistake:", function()
     "hint: functions of a module or class are called with '.', not ':'")
   says("':' for '.' on a Python module", function() local _ = torch.nn:Linear(3, 2) end,
     "hint: functions of a module or class are called with '.', not ':'")
-  says("py.kw forgotten", function() local _ = t:sum {dim = 1} end, "hint: a table is a dict argument; keyword arguments are py.kw{name = value}")
+  says("py.kw forgotten", function() local _ = t:sum {dim = 1} end,
+    "hint: a table is a dict argument; keyword arguments are py.kw{name = value}")
   says("py.kw forgotten, where Python finds a bad value", function()
     local _ = torch.utils.data.DataLoader(list, {batch_size = 2})
   end, "ValueError: batch_size", "hint: a table is a dict argument; keyword arguments are py.kw{name = value}")
