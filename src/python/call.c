@@ -112,7 +112,7 @@ int call_python(lua_State *L, cross *c, PyObject *callee, int first) {
     PyObject *value = NULL;
     if (collect(L, c->S, &a, first)) {
         UNLOCKED_RETRY(L, c, value, PyObject_Vectorcall(callee, a.slots + 1, positional(&a), a.names));
-        if (unlikely(value == NULL)) hint_call(L, first);
+        if (unlikely(value == NULL)) hint_call(L, c, first);
     }
     release(&a);
     Py_DECREF(callee);
@@ -128,7 +128,7 @@ int call_method(lua_State *L, state *S, PyObject *name, const proxy *self) {
     a.slots[++a.n] = own(L, &c, self);
     if (collect(L, S, &a, 3)) {
         UNLOCKED_RETRY(L, &c, value, PyObject_VectorcallMethod(name, a.slots + 1, positional(&a), a.names));
-        if (unlikely(value == NULL)) hint_call(L, 3);
+        if (unlikely(value == NULL)) hint_call(L, &c, 3);
     }
     release(&a);
     return result(L, &c, value);

@@ -116,11 +116,12 @@ static const char *not_callable(lua_State *L, int first) {
                 : "it is a value, no function: it goes without (); items are obj[i]";
 }
 
-void hint_call(lua_State *L, int first) {
+void hint_call(lua_State *L, cross *c, int first) {
     bool type_error = PyErr_ExceptionMatches(PyExc_TypeError), value_error = PyErr_ExceptionMatches(PyExc_ValueError);
     if (!type_error && !value_error && !PyErr_ExceptionMatches(PyExc_RuntimeError)) return;
     char text[256];
-    bool direct = pending_text(text, sizeof text);
+    bool direct = false;
+    UNLOCKED(c, direct = pending_text(text, sizeof text));
     double number = 0;
     int nil = first_nil(L, first);
     proxy *owner = to_proxy(L, first);
@@ -160,10 +161,10 @@ void hint_operator(lua_State *L) {
     add_lua_hint("an operand is nil; several results come as one tuple, which py.unpack takes apart");
 }
 
-void hint_comparison(const char *name) {
+void hint_comparison(cross *c, const char *name) {
     char text[256], hint[128];
     if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return;
-    pending_text(text, sizeof text);
+    UNLOCKED(c, pending_text(text, sizeof text));
     if (strstr(text, "ambiguous") == NULL) return;
     snprintf(hint, sizeof hint, "a comparison is one boolean in Lua; elementwise: py.%s(a, b)", name);
     add_lua_hint(hint);

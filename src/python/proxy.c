@@ -315,7 +315,7 @@ static int compare(lua_State *L, int op, const char *name) {
     Py_XDECREF(a);
     Py_XDECREF(b);
     if (truth < 0) {
-        hint_comparison(name);
+        hint_comparison(&c, name);
         return result_error(L, &c);
     }
     leave(&c);
