@@ -359,6 +359,40 @@ describe("differential:", function()
     book.close(("cumsum, cumprod and matmul x %d dtypes x %d layouts"):format(#DTYPES, #LAYOUTS))
   end)
 
+  it("functions made of several operators", function()
+    local book = ledger()
+    local function check(name, dtype, operands, extra, axis)
+      local given, arguments = {}, {}
+      for i, x in ipairs(operands) do given[i], arguments[i] = pair(x), x end
+      for _, value in ipairs(extra) do arguments[#arguments + 1] = value end
+      local got = moon[name](table.unpack(arguments))
+      book.add(reference.composed(name, dtype, py.list(given), py.list(axis and {axis - 1} or extra), pair(got)),
+        name .. " " .. dtype, table.unpack(arguments))
+    end
+    for _, dtype in ipairs(DTYPES) do
+      local kind = kind_of(dtype)
+      for _, layout in ipairs(LAYOUTS) do
+        local x = random_tensor(dtype, layout, kind ~= "I" and kind ~= "U", {math.random(4), math.random(5), 3})
+        local dim = math.random(3)
+        if dtype ~= "int64" and dtype ~= "uint64" then check("norm", dtype, {x}, {dim}, dim) end
+        if kind == "F" or dtype == "bool" or dtype:find "int8" then
+          check("softmax", dtype, {x}, {dim}, dim)
+          check("logsumexp", dtype, {x}, {dim}, dim)
+        end
+        if kind == "F" or kind == "C" then
+          local y = random_tensor(dtype, some_layout(), true, x.shape)
+          check("lerp", dtype, {x, y}, {0.25})
+          check("lerp", dtype, {x, y}, {0.75})
+          local a, b = x:select(1, 1):select(1, 1), y:select(1, 1):select(1, 1)
+          check("outer", dtype, {a, b}, {})
+          check("dot", dtype, {a, b}, {})
+          if kind == "F" then check("clamp", dtype, {x}, {-1, 0.5}) end
+        end
+      end
+    end
+    book.close(("norm, softmax, logsumexp, lerp, outer, dot, clamp x %d dtypes x %d layouts"):format(#DTYPES, #LAYOUTS))
+  end)
+
   it("casts between all pairs of dtypes", function()
     local book = ledger()
     for _, from in ipairs(DTYPES) do

@@ -122,6 +122,23 @@ describe("RB19: exit", function()
     end)
   end
 
+  for _, road in ipairs {{"the end of the script", ""}, {"os.exit", "os.exit(0)"}, {"os.exit(0, true)", "os.exit(0, true)"},
+    {"an uncaught error", "error 'deliberate'"}} do
+    it("atexit callbacks in Lua have their objects, by " .. road[1], function()
+      local out = child([[
+        local moon, py = require "moontensor", require "moontensor.python"
+        local np, results, x = py.import "numpy", nil, nil
+        py.import "atexit".register(function() print("at exit:", results:sum(), np.add(1, 2), x:sum():item()) end)
+        x = moon.ones(3)
+        results = x:to_numpy()
+        for i = 1, 5000 do local _ = py.list {i} end
+        if math.random() < 0.5 then collectgarbage() end
+        setmetatable({}, {__gc = function() print("finalizer:", results:sum()) end})
+      ]] .. road[2])
+      assert.is_true(out:find("at exit:\t3.0\t3\t3.0\n", 1, true) ~= nil, out)
+    end)
+  end
+
   it("py.shutdown is the host's where it asked for that", function()
     local out, status = child([[
       local py = require "moontensor.python"

@@ -64,7 +64,21 @@ function methods.clamp_(x, low, high)
   return clamp(x, low, high, "_")
 end
 
-local NARROW = {float16 = true, bfloat16 = true, float8_e4m3fn = true, float8_e5m2 = true}
+-- what functions made of several steps compute in, so that no step overflows and halves are rounded once
+local NARROW = {float16 = "float32", bfloat16 = "float32", float8_e4m3fn = "float32", float8_e5m2 = "float32"}
+local SMALL = {bool = "float32", int8 = "float32", uint8 = "float32", int16 = "float32", uint16 = "float32"}
+local WHOLE = {int32 = "float64", uint32 = "float64", int64 = "float64", uint64 = "float64"}
+
+-- x in a dtype to compute in; small: the one of bools and of integers up to 16 bits, if not float32
+local function widened(x, small)
+  if not is_tensor(x) then return x end
+  local wide = NARROW[x.dtype] or WHOLE[x.dtype] or SMALL[x.dtype] and (small or SMALL[x.dtype])
+  return wide and x:astype(wide) or x
+end
+
+local function narrowed(result, dtype)
+  return NARROW[dtype] and result:to(dtype) or result
+end
 
 -- torch's formula: counted from the nearer end, so that weights 0 and 1 give the ends themselves
 local function lerp(a, b, weight)
@@ -84,13 +98,9 @@ local function check_lerp(a, b, weight, name)
   end
 end
 
-local function widened(x)
-  return is_tensor(x) and NARROW[x.dtype] and x:astype "float32" or x
-end
-
 --- x:lerp(b, weight) -> tensor
 --- `x + weight * (b - x)`, a linear step from `x` towards `b`; `b` and `weight` are tensors or numbers. Halves compute in
---- float32 and are rounded once.
+--- float32 and are rounded once; of integers the result is a float.
 function methods.lerp(x, b, weight)
   check_lerp(x, b, weight, "lerp")
   local result = lerp(widened(x), widened(b), widened(weight))
@@ -114,8 +124,8 @@ end
 --- The Euclidean norm: the square root of the sum of squared magnitudes.
 function methods.norm(x, dim, options)
   check_tensor(x, "norm")
-  local magnitudes = x:abs()
-  return magnitudes:mul(magnitudes):sum(dim, options):sqrt()
+  local magnitudes = widened(x, "float64"):abs()
+  return narrowed(magnitudes:mul(magnitudes):sum(dim, options):sqrt(), x.dtype)
 end
 
 --- x:softmax(dim) -> tensor
@@ -123,10 +133,12 @@ end
 function methods.softmax(x, dim)
   check_tensor(x, "softmax")
   check_dim(x, dim, "softmax")
-  local largest <close> = x:max(dim, {keepdim = true})
-  local result = (x - largest):exp()
+  local wide = widened(x)
+  if x:numel() == 0 then return narrowed(wide:exp(), x.dtype) end
+  local largest <close> = wide:max(dim, {keepdim = true})
+  local result = (wide - largest):exp()
   local total <close> = result:sum(dim, {keepdim = true})
-  return result:div_(total)
+  return narrowed(result:div_(total), x.dtype)
 end
 
 --- x:logsumexp(dim, [{keepdim=}]) -> tensor
@@ -134,9 +146,13 @@ end
 function methods.logsumexp(x, dim, options)
   check_tensor(x, "logsumexp")
   check_dim(x, dim, "logsumexp")
-  local largest = x:max(dim, {keepdim = true})
-  largest = moon.where(largest:isfinite(), largest, 0.0) -- an infinity minus itself is no number
-  local result = (x - largest):exp():sum(dim, {keepdim = true}):log():add(largest)
+  local wide = widened(x, "float64")
+  local largest = moon.tensor(0.0, wide.dtype)
+  if x:size(dim) > 0 then
+    largest = wide:max(dim, {keepdim = true})
+    largest = moon.where(largest:isfinite(), largest, 0.0) -- an infinity minus itself is no number
+  end
+  local result = narrowed((wide - largest):exp():sum(dim, {keepdim = true}):log():add(largest), x.dtype)
   if options and options.keepdim then return result end
   return result:squeeze(dim)
 end

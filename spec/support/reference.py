@@ -402,6 +402,50 @@ def matmul(x, y, got, refuses=False):
     return None if np.all(fine) else spot(np.asarray(want).astype(value.dtype), value, ())
 
 
+# ---- functions made of several ----
+
+def _softmax(a, axis):
+    e = np.exp(a - np.max(a, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+COMPOSED = {
+    "norm": lambda a, axis: np.sqrt(np.sum(np.abs(a) ** 2, axis=axis)),
+    "logsumexp": lambda a, axis: np.log(np.sum(np.exp(a - np.max(a)), axis=axis)) + np.max(a),
+    "softmax": _softmax,
+    "lerp": lambda a, b, w: a + (b - a) * w,
+    "outer": np.multiply.outer,
+    "dot": np.dot,
+    "clamp": np.clip,
+}
+
+
+def composed(name, dtype, operands, extra, got):
+    """Within what a step each in the dtype that ours computes in may lose, and one rounding to the result's."""
+    wide = [_wide(plain(*x)).astype(np.clongdouble if "complex" in dtype else np.longdouble) for x in operands]
+    want = np.asarray(COMPOSED[name](*wide, *extra))
+    value = plain(*got)
+    if value.shape != want.shape:
+        return "shape %s, expected %s" % (value.shape, want.shape)
+    whole = dtype == "bool" or np.dtype(dtype if dtype not in NARROW else "f4").kind in "biu"
+    result = ("float64" if name != "softmax" or dtype.endswith(("32", "64")) else "float32") if whole else \
+        {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype) if name == "norm" else dtype
+    if got[0] != result:
+        return "dtype %s, expected %s" % (got[0], result)
+    last = {"bfloat16": 2.0 ** -8, "float8_e4m3fn": 2.0 ** -4, "float8_e5m2": 2.0 ** -3, "float16": 2.0 ** -11}.get(dtype, 0)
+    least = {"float8_e4m3fn": 2.0 ** -10, "float8_e5m2": 2.0 ** -17, "float16": 2.0 ** -25}.get(dtype, 0)
+    work = np.finfo("f4" if last or result in ("float32", "complex64") else "f8")
+    eps, least = work.eps, least + work.tiny
+    n = max([1] + [x.size for x in wide])
+    size = 8 * max([1.0] + [np.max(np.abs(x)) for x in wide if x.size])
+    allowed = 0 if name == "clamp" else eps * (8 + n) * (size if name in ("lerp", "logsumexp", "dot") else np.abs(want))
+    if name == "softmax":
+        allowed = allowed + eps * size * np.abs(want)
+    off = np.abs(value.astype(want.dtype) - want)
+    fine = off <= allowed + np.abs(want) * last * 1.01 + least
+    return None if np.all(fine) else spot(want.astype(value.dtype), value, ())
+
+
 # ---- casts ----
 
 def _to_integer(v, to):

@@ -35,7 +35,7 @@ extern const moon_api *moon; /* core's table */
 typedef struct cross cross;
 typedef struct state state;
 
-enum { TRACEBACK_SIZE = 4096 };
+enum { TRACEBACK_SIZE = 4096, RECENT = 16 };
 
 /* one per OS thread that ever crossed; its Python thread state is permanent */
 typedef struct thread {
@@ -67,6 +67,7 @@ struct state {
     waiter *head, *tail; /* GIL: who waits for it, first come first served */
     bool closing;        /* GIL: nobody new gets in */
     bool dead;           /* GIL: the lua_State is gone */
+    bool stranded;       /* GIL: in another process, the one that this one was forked from */
     int borrowers;       /* GIL: frames of foreign threads alive on its coroutines */
     int refs;            /* GIL: the lua_State itself, and each Lua value that Python holds */
     lua_State *spare[8]; /* holder: coroutines ready for callbacks from foreign threads */
@@ -79,9 +80,11 @@ struct state {
     scope root, *scope;       /* holder: all open proxies that no py.scope made; the innermost scope */
     int64_t gc_threshold;     /* see charge.c */
     double gc_step;
-    double callback_timeout;        /* seconds a foreign thread waits for the state */
-    struct attribute *attributes;   /* holder: see method.c */
-    PyObject *type_died;            /* the callback of their weak references */
+    double callback_timeout;      /* seconds a foreign thread waits for the state */
+    struct attribute *attributes; /* holder: see method.c */
+    PyObject *type_died;          /* the callback of their weak references */
+    struct proxy *recent[RECENT]; /* holder: the newest proxies that no finalizer ran for yet */
+    uint8_t next_recent;
     struct proxy *indexed, *called; /* holder: the last ones that were, known to be proxies; their finalizer clears these */
     state *next;                    /* GIL: all live states */
 };
@@ -146,6 +149,7 @@ static inline int acquire_state(state *S, thread *t, double timeout) {
     S->holder = t;
     return 1;
 }
+HIDDEN void init_threads(void);      /* once a process */
 HIDDEN void close_waiters(state *S); /* GIL: S is dead; tells those who wait for it */
 HIDDEN void hand_over(state *S);     /* GIL: S, ours till now, goes to the first who waits for it */
 
@@ -177,6 +181,7 @@ typedef struct proxy {
     int64_t charged;            /* bytes charged to Lua's collector */
     struct proxy *next, **link; /* in its scope */
     bool shared;                /* the attribute of a module, given again at the next read: not for one reader to close */
+    uint8_t slot;               /* among the recent ones of its state */
     bool finalized;             /* by Lua; it may still be used, while the state closes */
 } proxy;
 
@@ -447,9 +452,10 @@ HIDDEN extern pid_t main_pid;       /* the process that started it: a forked chi
 HIDDEN extern thread *main_thread;  /* the thread that started it */
 HIDDEN extern state *states;        /* GIL */
 HIDDEN extern _Atomic int64_t live_proxies, live_callables, live_queued;
-HIDDEN int init_signals(void);     /* once a process, on the main thread, GIL held */
-HIDDEN void keep_signals(void);    /* now and then: see signal.c */
-HIDDEN void restore_signals(void); /* when Python's exit work begins */
+HIDDEN int init_signals(void);          /* once a process, on the main thread, GIL held */
+HIDDEN void keep_signals(void);         /* now and then: see signal.c */
+HIDDEN void restore_signals(void);      /* when Python's exit work begins */
+HIDDEN void state_is_closing(state *S); /* lua_close began: nothing of ours is finalized yet */
 HIDDEN int close_state(lua_State *L);
 HIDDEN void shut_down(state *S); /* S: the Lua state the caller runs in */
 

@@ -105,7 +105,10 @@ static PyObject *call_on(lua_State *L, call *k) {
 }
 
 static PyObject *refuse(state *S) {
-    PyErr_SetString(LuaError, S->dead || S->closing ? "state closed" : "no Lua stack is free for this thread");
+    PyErr_SetString(LuaError, S->stranded ? "this process was forked while another thread ran the Lua state; fork while that "
+                                            "waits in Python, or from it"
+                              : S->dead || S->closing ? "state closed"
+                                                      : "no Lua stack is free for this thread");
     return NULL;
 }
 

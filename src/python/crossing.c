@@ -6,7 +6,8 @@
 const char proxy_magic = 'p';
 const moon_api *moon;
 
-static const char proxy_metatable = 0; /* registry key by address */
+static const char proxy_metatable = 0; /* registry keys by address */
+static const char recent_table = 0;    /* the newest proxies, with weak values */
 
 /* ---- proxies and blanks ---- */
 
@@ -31,13 +32,42 @@ static proxy *new_proxy(lua_State *L, state *S) {
     S->proxies++;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &proxy_metatable);
     lua_setmetatable(L, -2);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &recent_table);
+    lua_pushvalue(L, -2);
+    lua_rawseti(L, -2, S->next_recent + 1);
+    lua_pop(L, 1);
+    p->slot = S->next_recent;
+    S->next_recent = (uint8_t)((S->next_recent + 1) % RECENT);
+    S->recent[p->slot] = p;
     return p;
+}
+
+/* Lua clears weak values before it runs their finalizers, but not when it closes the state. Then it goes from the newest object
+   to the oldest, and meets a recent proxy first; of the newest alone it would not do to know, for a finalizer may make more. */
+static bool is_closing(lua_State *L, const proxy *p) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &recent_table);
+    lua_rawgeti(L, -1, p->slot + 1);
+    bool yes = lua_touserdata(L, -1) == p;
+    lua_pop(L, 2);
+    return yes;
+}
+
+static bool any_recent(const state *S) {
+    for (int i = 0; i < RECENT; i++) {
+        if (S->recent[i] != NULL) return true;
+    }
+    return false;
 }
 
 static int proxy_gc(lua_State *L) {
     state *S = STATE(L);
     proxy *p = to_proxy(L, 1);
     if (p == NULL || p->finalized) return 0;
+    bool recent = S->recent[p->slot] == p;
+    if (recent) {
+        if (is_closing(L, p)) state_is_closing(S); /* Python's exit work, while Lua's part in it has its proxies */
+        S->recent[p->slot] = NULL;
+    }
     p->finalized = true;
     if (S->indexed == p) S->indexed = NULL;
     if (S->called == p) S->called = NULL;
@@ -49,6 +79,7 @@ static int proxy_gc(lua_State *L) {
         atomic_fetch_sub_explicit(&live_proxies, 1, memory_order_relaxed);
     }
     S->proxies--;
+    if (recent && !S->dead && !any_recent(S)) new_proxy(L, S); /* there is always one to tell the end by */
     return 0;
 }
 
@@ -94,6 +125,12 @@ void make_blank(lua_State *L, site *k) {
 }
 
 void new_proxy_metatable(lua_State *L, state *S) {
+    lua_createtable(L, RECENT, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &recent_table);
     lua_createtable(L, 0, 128); /* sparse: few collisions on the way to __index and __call */
     lua_pushliteral(L, "python object");
     lua_setfield(L, -2, "__name");

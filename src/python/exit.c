@@ -67,32 +67,41 @@ static void exit_work(void) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* S: the Lua state this thread runs, lent meanwhile, for Python's threads may need it; or NULL */
-static void shut_down_from(state *S) {
-    if (is_shut || !we_initialized || getpid() != main_pid) return;
-    thread *t = this_thread();
+/* for who is outside crossings; had: for give_gil_back */
+static bool take_gil(thread *t) {
     if (t->ts == NULL) thread_needs_state(t);
     bool had = t->gil;
     if (!had) {
         PyEval_RestoreThread(t->ts);
         t->gil = true;
     }
+    return had;
+}
+
+static void give_gil_back(thread *t, bool had) {
+    if (had) return;
+    t->gil = false;
+    PyEval_SaveThread();
+}
+
+/* S: the Lua state this thread runs, lent meanwhile, for Python's threads may need it; or NULL */
+static void shut_down_from(state *S) {
+    if (is_shut || !we_initialized || getpid() != main_pid) return;
+    thread *t = this_thread();
+    bool had = take_gil(t);
     bool lent = S != NULL && S->holder == t;
     if (lent) lend(S);
     exit_work();
     if (lent) acquire_state(S, t, -1);
     is_shut = true;
-    if (!had) {
-        t->gil = false;
-        PyEval_SaveThread();
-    }
+    give_gil_back(t, had);
     atexit(stop_the_world);
 }
 
 void shut_down(state *S) { shut_down_from(S); }
 
 static void wait_for_borrowers(state *S, thread *t) {
-    for (double ms = 0; S->borrowers != 0 && ms < 1000 * S->callback_timeout; ms++) {
+    for (double ms = 0; S->borrowers > 0 && ms < 1000 * S->callback_timeout; ms++) {
         lend(S);
         PyThreadState *ts = PyEval_SaveThread();
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -115,6 +124,15 @@ static void python_is_gone(void) {
 
 int init_exit(void) { return Py_AtExit(python_is_gone); }
 
+void state_is_closing(state *S) {
+    if (host_exits || is_shut || is_gone || !we_initialized) return;
+    thread *t = this_thread();
+    bool had = take_gil(t);
+    S->holder = t;
+    if (is_last(S)) shut_down_from(S);
+    give_gil_back(t, had);
+}
+
 /* lua_close: finalizer of the state's sentinel, which runs after those of all proxies */
 int close_state(lua_State *L) {
     state **box = (state **)lua_touserdata(L, 1), *S = *box;
@@ -122,12 +140,7 @@ int close_state(lua_State *L) {
     *box = NULL;
     if (is_gone) return 0; /* S stays: finalizers of Lua may come still */
     thread *t = this_thread();
-    if (t->ts == NULL) thread_needs_state(t);
-    bool had = t->gil;
-    if (!had) {
-        PyEval_RestoreThread(t->ts);
-        t->gil = true;
-    }
+    bool had = take_gil(t);
     S->holder = t;
     if (!host_exits && is_last(S)) shut_down_from(S);
     S->closing = true;
@@ -145,9 +158,6 @@ int close_state(lua_State *L) {
     close_methods(S);
     S->main = NULL;
     state_decref(S);
-    if (!had) {
-        t->gil = false;
-        PyEval_SaveThread();
-    }
+    give_gil_back(t, had);
     return 0;
 }

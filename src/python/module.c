@@ -71,6 +71,7 @@ static void start(const char *executable, const char *prelude) {
         main_thread = t;
         t->ts = PyThreadState_Get();
     }
+    init_threads();
     started = init_types(prelude) == 0 && init_signals() == 0 && init_exit() == 0;
     if (!started) describe_failure();
     if (we_initialized) PyEval_SaveThread();

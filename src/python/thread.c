@@ -4,6 +4,7 @@
    park() gives it to the first waiter, unpark() queues for it again. Waiters sleep on their own lock, without the GIL. */
 #include "bridge.h"
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -115,14 +116,30 @@ int wait_for_state(state *S, thread *t, double timeout) {
     }
 }
 
+/* A forked child has the forking thread alone. Others may have been in the middle of anything: a Lua state that one of them ran
+   is lost to the child, a lent one is as it was. */
+static void in_forked_child(void) {
+    for (state *S = states; S != NULL; S = S->next) {
+        S->head = S->tail = NULL;
+        S->borrowers = 0;
+        if (S->holder != NULL && S->holder != current_thread) S->dead = S->stranded = true;
+    }
+}
+
+void init_threads(void) { pthread_atfork(NULL, NULL, in_forked_child); }
+
 /* The Lua state died while this thread was inside Python below it: there is nothing to return to. */
-static void hang(void) {
+static void hang(const state *S) {
+    if (S->stranded) {
+        fputs("moontensor: a forked process cannot return to its Lua state, which another thread ran meanwhile\n", stderr);
+        _exit(EXIT_FAILURE);
+    }
     PyEval_SaveThread();
     for (;;) nanosleep(&(struct timespec){3600, 0}, NULL);
 }
 
 void take_back_slow(state *S, thread *t) {
-    if (acquire_state(S, t, -1) < 0) hang();
+    if (acquire_state(S, t, -1) < 0) hang(S);
 }
 
 /* ---- crossings ---- */

@@ -57,7 +57,7 @@ function Tensor:clamp(low, high) end
 function Tensor:clamp_(low, high) end
 
 --- `x + weight * (b - x)`, a linear step from `x` towards `b`; `b` and `weight` are tensors or numbers. Halves compute in
---- float32 and are rounded once.
+--- float32 and are rounded once; of integers the result is a float.
 ---@param b any
 ---@param weight any
 ---@return moontensor.Tensor

@@ -79,15 +79,15 @@ def _make_wrapper(names):
     """The maker of Python functions over a LuaFunction with these parameters. Lua's rules: missing ones are nil, others dropped."""
     import keyword
     if names == "*":
-        source = "def make(_lua):\n def lua(*args): return _lua(*args)\n return lua"
+        source = "def LuaFunction(_lua):\n def lua(*args): return _lua(*args)\n return lua"
     else:
         names = [n + "_" if keyword.iskeyword(n) or n == "_lua" else n for n in names.split(",") if n]
         names = [n if names.index(n) == i else f"{n}_{i}" for i, n in enumerate(names)]
         taken = "".join(f"{n}=None, " for n in names)
-        source = f"def make(_lua):\n def lua({taken}*_rest): return _lua({', '.join(names)})\n return lua"
+        source = f"def LuaFunction(_lua):\n def lua({taken}*_rest): return _lua({', '.join(names)})\n return lua"
     scope = {"__name__": __name__}
     exec(compile(source, "<moontensor>", "exec"), scope)
-    return scope["make"]
+    return scope["LuaFunction"]
 
 
 def _rename(function, name, qualname):
