@@ -7,7 +7,8 @@ Each takes tensors, numbers, booleans and complex values, broadcasts, and promot
 takes the tensor's dtype where it can. `{out = t}` as last argument writes into `t`. The name with an underscore works in
 place: `x:add_(1)`. All are functions of the module too: `moon.sub(1, x)`. The operators `+ - * / // % ^ & | ~` and unary `-`
 and `~` are add, sub, mul, div, floor_divide, remainder, pow, bitwise_and, bitwise_or, bitwise_xor, neg and bitwise_not. `==`
-compares identity, as Lua must have one boolean: `x:eq(y)` compares elements, `moon.equal(x, y)` whole tensors. */
+compares identity, as Lua must have one boolean: `x:eq(y)` compares elements, `moon.equal(x, y)` whole tensors. `<` and `<=` raise
+for the same reason, and name `x:lt(y)` and `x:le(y)`. */
 
 /* the tensor in {out=} at arg, left on the stack; NULL where there is none */
 moon_tensor *moonl_option_out(lua_State *L, int arg) {
