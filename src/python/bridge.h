@@ -35,6 +35,7 @@ extern const moon_api *moon; /* core's table */
 typedef struct cross cross;
 typedef struct state state;
 
+enum { TENSORS_AUTO, TENSORS_TORCH, TENSORS_NUMPY, TENSORS_OWN };
 enum { TRACEBACK_SIZE = 4096, RECENT = 16 };
 
 /* one per OS thread that ever crossed; its Python thread state is permanent */
@@ -80,6 +81,8 @@ struct state {
     scope root, *scope;       /* holder: all open proxies that no py.scope made; the innermost scope */
     int64_t gc_threshold;     /* see charge.c */
     double gc_step;
+    int tensors;                  /* what native tensors become as arguments: TENSORS_AUTO, ... */
+    bool decode, adapted;         /* results that are tensors become native ones; there are adapters of the user's */
     double callback_timeout;      /* seconds a foreign thread waits for the state */
     struct attribute *attributes; /* holder: see method.c */
     PyObject *type_died;          /* the callback of their weak references */
@@ -317,6 +320,8 @@ static inline PyObject *to_python(lua_State *L, state *S, int i) { return typed_
 /* Python to Lua, inside a protected call only: pushes one value; o is borrowed [raises] */
 HIDDEN void push_python(lua_State *L, state *S, PyObject *o);
 HIDDEN void push_proxy(lua_State *L, state *S, PyObject *o); /* always a proxy; o is borrowed [raises] */
+HIDDEN bool decodes(state *S, PyObject *o);                  /* py.codec{decode = true}: should o become a native tensor? */
+HIDDEN void decode_top(lua_State *L, state *S);              /* the proxy on top becomes one, where it can [raises] */
 HIDDEN void push_item(lua_State *L, state *S, PyObject *o);  /* push_python, but None is py.none [raises] */
 /* scalars that need no allocation: true if pushed; o is borrowed */
 static inline bool push_scalar(lua_State *L, PyObject *o) {

@@ -277,7 +277,11 @@ int result_object(lua_State *L, cross *c, PyObject *value) {
             return result(L, c, plain);
         }
     }
-    return finish_with(L, c, value);
+    state *S = c->S;
+    bool decode = unlikely(S->decode) && decodes(S, value);
+    finish_with(L, c, value);
+    if (unlikely(decode)) decode_top(L, S);
+    return 1;
 }
 
 /* ---- crossings in a protected call ---- */

@@ -56,7 +56,8 @@ static size_t append(char *buffer, size_t size, size_t used, const char *format,
 
 /* one of our own functions that are written in Lua: errors blame its caller */
 static bool is_of_our_layer(const lua_Debug *ar) {
-    static const char *const sources[] = {"/moontensor/python/init.lua", "/moontensor/torch.lua"};
+    static const char *const sources[] = {"/moontensor/python/init.lua", "/moontensor/python/codec.lua",
+                                          "/moontensor/python/class.lua", "/moontensor/torch.lua"};
     size_t n = strlen(ar->source);
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         size_t k = strlen(sources[i]);

@@ -105,12 +105,56 @@ static int to_numpy(lua_State *L) { /* x, [{copy =}] */
 }
 
 PyObject *tensor_to_python(lua_State *L, state *S, int i) {
-    (void)S;
     const moon_tensor *t = moon->test(L, i);
+    cross *c = current_thread->top;
     if (t->storage == NULL) return conversion_error("tensor is closed");
-    if (torch_loaded()) return torch_share(t);
-    return numpy_load(current_thread->top) < 0 ? NULL : numpy_share(t);
+    if (S->tensors == TENSORS_OWN) return tensor_object_of(t);
+    if (S->tensors == TENSORS_TORCH && torch_load(c) < 0) return NULL;
+    if (S->tensors != TENSORS_NUMPY && torch_loaded()) return torch_share(t);
+    return numpy_load(c) < 0 ? NULL : numpy_share(t);
 }
+
+/* ---- what py.codec sets ---- */
+
+static int set_codec(lua_State *L) { /* tensors, decode */
+    static const char *const names[] = {"auto", "torch", "numpy", "moontensor", NULL};
+    state *S = STATE(L);
+    S->tensors = luaL_checkoption(L, 1, NULL, names);
+    S->decode = lua_toboolean(L, 2);
+    return 0;
+}
+
+static const char decoder_key = 0, adapter_key = 0; /* registry keys by address: functions of the Lua layer */
+
+static int set_adapters(lua_State *L) { /* decode(object), adapt(object, mode) */
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &adapter_key);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &decoder_key);
+    return 0;
+}
+
+bool decodes(state *S, PyObject *o) {
+    return S->decode && (S->adapted || torch_tensor(o) || numpy_array(o) || is_tensor_object(o));
+}
+
+void decode_top(lua_State *L, state *S) {
+    luaL_checkstack(L, 4, NULL);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &decoder_key);
+    lua_insert(L, -2);
+    S->decode = false; /* what the decoder itself calls gives proxies */
+    int status = lua_pcall(L, 1, 1, 0);
+    S->decode = true;
+    if (status != LUA_OK) lua_error(L);
+}
+
+static int use_adapters(lua_State *L) { /* there are some besides the built-in ones */
+    STATE(L)->adapted = true;
+    return 0;
+}
+
+int push_adapter(lua_State *L) { return lua_rawgetp(L, LUA_REGISTRYINDEX, &adapter_key); }
 
 /* ---- x:to_dlpack, x:memoryview ---- */
 
@@ -198,7 +242,7 @@ static int shares(lua_State *L) { /* a, b */
 
 /* ---- setting up ---- */
 
-int init_exchange(void) { return 0; /* torch and NumPy are looked up at first use */ }
+int init_exchange(void) { return init_tensor_type(); /* torch and NumPy are looked up at first use */ }
 
 /* Replace the function `name` of core's module, which becomes the third upvalue. */
 static void wrap(lua_State *L, state *S, int module, const char *name, lua_CFunction f) {
@@ -211,6 +255,9 @@ static void wrap(lua_State *L, state *S, int module, const char *name, lua_CFunc
 void open_exchange(lua_State *L, state *S) {
     static const luaL_Reg methods[] = {
         {"to_torch", to_torch}, {"to_numpy", to_numpy}, {"to_dlpack", to_dlpack}, {"memoryview", to_memoryview}, {NULL, NULL}};
+    static const luaL_Reg codec[] = {
+        {"_set_codec", set_codec}, {"_set_adapters", set_adapters}, {"_use_adapters", use_adapters}, {NULL, NULL}};
+    set_functions(L, S, codec); /* into the table on top */
     moon->push_methods(L);
     set_functions(L, S, methods);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);

@@ -4,6 +4,7 @@
    capsule.c   DLPack capsules, both ways
    torch.c     torch, by its C exchange API
    numpy.c     NumPy, by its C API
+   tensor.c    moontensor.Tensor, the Python object over a native tensor
    from.c      moon.from: which road an object takes, and what the options make of it
    exchange.c  the other verbs, and the codec
 
@@ -12,6 +13,21 @@
 #define MOON_EXCHANGE_H
 
 #include "bridge.h"
+
+/* DLPack 1.3, dlpack.h: DLPackExchangeAPI */
+typedef struct exchange_header {
+    moon_dl_version version;
+    const struct exchange_header *prev_api;
+} exchange_header;
+
+typedef struct exchange_api {
+    exchange_header header;
+    int (*allocator)(moon_dl_tensor *, moon_dl_versioned **, void *, void (*)(void *, const char *, const char *));
+    int (*managed_tensor_from_py)(void *, moon_dl_versioned **);
+    int (*managed_tensor_to_py)(moon_dl_versioned *, void **);
+    int (*dltensor_from_py)(void *, moon_dl_tensor *);
+    int (*current_work_stream)(int32_t, int32_t, void **);
+} exchange_api;
 
 /* ---- leases (lease.c) ---- */
 
@@ -63,6 +79,7 @@ HIDDEN int import_forced(importer *in, PyObject *o); /* whatever its autograd st
 /* moon.from for an argument of another function: pushes a view that the caller closes [raises, outside crossings] */
 HIDDEN moon_tensor *push_import(lua_State *L, int arg, bool raw);
 
+HIDDEN int push_adapter(lua_State *L); /* adapt(object, mode), or nil: its type */
 enum { SHARE, COPY, AUTO };
 HIDDEN int copy_mode(lua_State *L, int index);                                /* false or nil, true, "auto" [raises] */
 HIDDEN void known_options(lua_State *L, int table, const char *const *names); /* [raises] */
@@ -106,6 +123,8 @@ HIDDEN void torch_bump(PyObject *list); /* version counters of the tensors in it
 /* ---- NumPy (numpy.c) ---- */
 
 HIDDEN int numpy_load(cross *c);
+HIDDEN int numpy_ready(void);         /* the same for who has no crossing */
+HIDDEN bool numpy_exact(PyObject *o); /* exactly an ndarray */
 HIDDEN bool numpy_array(PyObject *o); /* an ndarray; false where NumPy is not loaded */
 HIDDEN int numpy_import(importer *in, PyObject *o);
 /* dtype: what the elements are, MOON_DTYPE_COUNT for the array's own. torch_base: see lease. Borrows the array. */
@@ -114,5 +133,12 @@ HIDDEN int buffer_import(importer *in, PyObject *o);
 HIDDEN PyObject *numpy_as_array(PyObject *o, moon_dtype dtype); /* numpy.asarray(o, dtype) */
 HIDDEN PyObject *numpy_share(const moon_tensor *t);
 HIDDEN PyObject *numpy_copy(cross *c, const moon_tensor *t, moon_tensor *blank);
+
+/* ---- moontensor.Tensor (tensor.c) ---- */
+
+HIDDEN int init_tensor_type(void);
+HIDDEN PyObject *tensor_object_of(const moon_tensor *t); /* counts as an export as long as it lives */
+HIDDEN bool is_tensor_object(PyObject *o);
+HIDDEN int tensor_object_import(importer *in, PyObject *o);
 
 #endif

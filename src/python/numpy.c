@@ -26,6 +26,13 @@ int numpy_load(cross *c) {
     return failed;
 }
 
+int numpy_ready(void) {
+    if (likely(PyArray_API != NULL)) return 0;
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    Py_XDECREF(numpy);
+    return numpy != NULL ? import_api() : -1;
+}
+
 /* No array exists before NumPy is imported, so that asking need not import it. */
 static bool loaded(void) {
     if (likely(PyArray_API != NULL)) return true;
@@ -35,6 +42,7 @@ static bool loaded(void) {
     return false;
 }
 
+bool numpy_exact(PyObject *o) { return loaded() && PyArray_CheckExact(o); }
 bool numpy_array(PyObject *o) { return loaded() && PyArray_Check(o); }
 
 /* ---- dtypes ---- */

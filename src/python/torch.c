@@ -1,22 +1,8 @@
 /* torch, by DLPack's C exchange API: exact Tensor and Parameter only, since subclasses inherit the table and may hold no memory.
    What that API leaves unchecked (autograd, conj, neg) is checked here. */
 #include "exchange.h"
+#include <stdio.h>
 #include <string.h>
-
-/* DLPack 1.3, dlpack.h: DLPackExchangeAPI */
-typedef struct exchange_header {
-    moon_dl_version version;
-    const struct exchange_header *prev_api;
-} exchange_header;
-
-typedef struct exchange_api {
-    exchange_header header;
-    int (*allocator)(moon_dl_tensor *, moon_dl_versioned **, void *, void (*)(void *, const char *, const char *));
-    int (*managed_tensor_from_py)(void *, moon_dl_versioned **);
-    int (*managed_tensor_to_py)(moon_dl_versioned *, void **);
-    int (*dltensor_from_py)(void *, moon_dl_tensor *);
-    int (*current_work_stream)(int32_t, int32_t, void **);
-} exchange_api;
 
 /* filled once, under the GIL; tensor last, as it says that the rest is there */
 static PyTypeObject *tensor_type, *parameter_type;
@@ -47,9 +33,30 @@ static PyObject *optional(PyObject *o, const char *name) {
     return value;
 }
 
+/* a floor, not an exact pin; what follows the numbers, "a0+git", is no matter */
+static int check_version(PyObject *torch) {
+    enum { MAJOR = 2, MINOR = 3 };
+    PyObject *version = PyObject_GetAttrString(torch, "__version__"), *text = version ? PyObject_Str(version) : NULL;
+    const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int major = 0, minor = 0, failed = -1;
+    if (s != NULL && sscanf(s, "%d.%d", &major, &minor) != 2) {
+        conversion_error("torch has the version '%s', which says nothing; moontensor needs torch %d.%d or later", s, MAJOR,
+                         MINOR);
+    } else if (s != NULL && (major < MAJOR || (major == MAJOR && minor < MINOR))) {
+        conversion_error("torch %s is too old: moontensor needs torch %d.%d or later", s, MAJOR, MINOR);
+    } else if (s != NULL) {
+        failed = 0;
+    }
+    Py_XDECREF(version);
+    Py_XDECREF(text);
+    return failed;
+}
+
 static int fill(PyObject *torch) {
-    PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = PyObject_GetAttrString(torch, "nn");
-    PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL, *c = PyObject_GetAttrString(torch, "_C");
+    if (check_version(torch) < 0) return -1;
+    PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = type ? PyObject_GetAttrString(torch, "nn") : NULL;
+    PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL;
+    PyObject *c = parameter ? PyObject_GetAttrString(torch, "_C") : NULL;
     Py_XDECREF(nn);
     if (type == NULL || parameter == NULL || c == NULL || interned(&requires_grad_name, "requires_grad") == NULL ||
         interned(&dtype_name, "dtype") == NULL || interned(&view_name, "view") == NULL) {

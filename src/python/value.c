@@ -35,6 +35,7 @@ void push_python(lua_State *L, state *S, PyObject *o) {
         }
     }
     push_proxy(L, S, o);
+    if (unlikely(S->decode) && decodes(S, o)) decode_top(L, S);
 }
 
 /* NumPy's scalars become Python's own, by exact type; NULL, without an error, for everything else. NumPy is not imported for

@@ -199,6 +199,24 @@ function py.property(get, set) end
 ---@return any
 function py.kwfunction(f) end
 
+--- Registers an adapter for `moon.from` and decoded results: true, or false if there is one of that name. `accepts(type)` is
+--- asked with the Python type of an object, an error counts as no; `decode(object, mode)` gets "share", "copy" or "auto" and
+--- returns what to take in its place, a torch tensor, an array, any other object with memory or a native tensor, or nil to
+--- decline. Adapters are asked in their order, before everything but torch's and NumPy's own types; those for torch, pandas,
+--- pyarrow, polars and Pillow are there from the start, and load none of these libraries.
+---@param value any
+---@return boolean
+function py.adapter(value) end
+
+--- How tensors cross, and returns the settings. `tensors`: what a native tensor becomes as an argument: "torch", "numpy",
+--- "moontensor" (a `moontensor.Tensor`) or "auto", the first of torch, if it is imported, and NumPy. `decode = true`: results
+--- and arguments of callbacks that are torch tensors, arrays or `moontensor.Tensor` become native tensors, by `mode`: false
+--- shares the memory, true copies it, "auto" does what it can; what cannot stays a proxy. `adapters = false`: NumPy's arrays
+--- alone are decoded.
+---@param value any
+---@return table
+function py.codec(value) end
+
 --- When Lua's collector runs for the memory behind tensors, arrays and buffers: once `threshold` bytes of new ones have come from
 --- Python (64 MiB; each tensor counts for 64 KiB more than its elements), or `step` times the bytes that are held already (0.2), or four times Lua's own heap, whichever is most. Returns
 --- both settings, and `charged`, the bytes that this Lua state's objects hold now. `threshold = math.huge` turns it off.

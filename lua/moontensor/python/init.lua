@@ -29,6 +29,7 @@ local function start(choice)
   py.ellipsis = builtins.Ellipsis
   internals._start(arg and arg[0] or "")
   require "moontensor.python.class"(py)
+  require "moontensor.python.codec"(py)
   setmetatable(module, nil)
   for name, f in pairs(py) do module[name] = f end
 end

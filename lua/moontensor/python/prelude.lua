@@ -161,6 +161,33 @@ def _capture(f):
     return out.getvalue()
 
 
+def _check_interface(o):
+    """NumPy believes an __array_interface__ whose data is a buffer, whatever its length: it may not reach beyond."""
+    import numpy
+    interface = o.__array_interface__
+    if not isinstance(interface, dict):
+        raise TypeError("__array_interface__ is not a dict")
+    data = interface.get("data")
+    if data is None or isinstance(data, tuple):
+        return  # these NumPy checks, as far as they can be
+    size, shape = numpy.dtype(interface["typestr"]).itemsize, tuple(interface["shape"])
+    if any(n < 0 for n in shape):
+        raise ValueError(f"__array_interface__ has a negative extent in its shape {shape}")
+    low = high = interface.get("offset", 0)
+    strides, step = interface.get("strides"), size
+    if strides is None:
+        strides = []
+        for n in reversed(shape):
+            strides.insert(0, step)
+            step *= n
+    for n, stride in zip(shape, strides):
+        low += min(0, (n - 1) * stride)
+        high += max(0, (n - 1) * stride)
+    have = memoryview(data).nbytes
+    if 0 not in shape and (low < 0 or high + size > have):
+        raise ValueError(f"__array_interface__ reaches over bytes {low} to {high + size} of data that has {have}")
+
+
 def _enter(context):
     kind = type(context)
     if not (hasattr(kind, "__enter__") and hasattr(kind, "__exit__")):
