@@ -35,16 +35,6 @@ PyObject *import_module(cross *c, const char *name, const char *package) {
     return NULL;
 }
 
-void add_lua_hint(const char *hint) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *text = PyUnicode_FromString(hint);
-    if (text == NULL || value == NULL || PyObject_SetAttrString(value, "__lua_hint__", text) < 0) PyErr_Clear();
-    Py_XDECREF(text);
-    PyErr_Restore(type, value, trace);
-}
-
 enum { LARGE = 1 << 20 };
 
 int copy_contents(cross *c, const moon_tensor *target, const moon_tensor *source) {

@@ -99,7 +99,6 @@ HIDDEN PyObject *interned(PyObject **slot, const char *text);
 HIDDEN PyObject *module_if_loaded(const char *name); /* borrowed, from sys.modules; NULL without an error */
 /* an ImportError becomes one that names the interpreter and the pip command */
 HIDDEN PyObject *import_module(cross *c, const char *name, const char *package);
-HIDDEN void add_lua_hint(const char *hint); /* to the pending exception; its own text stays as it is */
 HIDDEN int copy_contents(cross *c, const moon_tensor *target, const moon_tensor *source); /* large ones without the GIL */
 
 /* ---- capsules (capsule.c) ---- */
