@@ -1,7 +1,7 @@
 -- Single rows of the exchange's acceptance that need little: versions, buffers, interfaces, and what libraries take.
 local exchange = require "spec.support.exchange"
 local moon, py, torch, np = exchange.moon, exchange.py, exchange.torch, exchange.np
-local failure, has, settle, count = exchange.failure, exchange.has, exchange.settle, exchange.count
+local failure, has, settle = exchange.failure, exchange.has, exchange.settle
 
 describe("exchange:", function()
   require "spec.support.baseline" (setup, teardown)
