@@ -1,6 +1,6 @@
 /* Memory that a Lua value keeps: pointers with an owner, the bytes of strings. The storage lives as long as any view or consumer
    of it does, and dies on any thread; then its pin goes on a list, which the Lua state empties when it next has the chance. */
-#include <stdlib.h>
+#include "../core/memory.h"
 #include "binding.h"
 
 typedef struct pin pin;
@@ -24,7 +24,7 @@ static const char home_key = 0; /* registry key by address: the userdata that ow
 
 static void free_pin(pin *p) {
     atomic_fetch_sub_explicit(&moonl_pins_waiting, 1, memory_order_relaxed);
-    free(p);
+    moon_free(p, sizeof *p);
 }
 
 static void leave_home(home *h) {
@@ -34,7 +34,7 @@ static void leave_home(home *h) {
         free_pin(p);
         p = next;
     }
-    free(h);
+    moon_free(h, sizeof *h);
 }
 
 /* any thread */
@@ -81,8 +81,9 @@ static home *find_home(lua_State *L) {
     }
     home **box = (home **)lua_touserdata(L, -1);
     if (*box == NULL) {
-        *box = (home *)calloc(1, sizeof **box);
+        *box = (home *)moon_alloc(sizeof **box);
         if (*box == NULL) luaL_error(L, "out of memory");
+        atomic_init(&(*box)->dropped, NULL);
         atomic_init(&(*box)->refs, 1);
     }
     lua_pop(L, 1);
@@ -122,7 +123,7 @@ int moonl_push_pinned(lua_State *L, const void *data, moon_dtype dtype, const mo
     moon_tensor *t = moonl_new(L, sizes->ndim);
     lua_pushvalue(L, owner);
     int ref = luaL_ref(L, LUA_REGISTRYINDEX);
-    pin *p = (pin *)calloc(1, sizeof *p);
+    pin *p = (pin *)moon_alloc(sizeof *p);
     if (p == NULL) {
         luaL_unref(L, LUA_REGISTRYINDEX, ref);
         return luaL_error(L, "out of memory");

@@ -9,7 +9,9 @@ PyObject *interned(PyObject **slot, const char *text) {
     return *slot;
 }
 
-PyObject *module_if_loaded(const char *name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
+PyObject *module_if_loaded(PyObject **slot, const char *name) {
+    return interned(slot, name) ? PyDict_GetItemWithError(PyImport_GetModuleDict(), *slot) : NULL;
+}
 
 /* Is the pending ImportError about this very module, and not about one that it needs? */
 static bool is_missing(const char *name) {

@@ -11,7 +11,7 @@ static PyObject *numpy_method, *is_neg_method, *is_conj_method; /* unbound metho
 static PyObject *from_dlpack, *empty_function, *empty_names, *cpu;
 static PyObject *bump;                     /* torch._C._increment_version; NULL: this torch lacks it */
 static PyObject *dtypes[MOON_DTYPE_COUNT]; /* torch.float32, ...; NULL: this torch lacks it */
-static PyObject *requires_grad_name, *dtype_name, *view_name;
+static PyObject *requires_grad_name, *dtype_name, *view_name, *module_name;
 
 /* ---- loading ---- */
 
@@ -86,7 +86,7 @@ fail:
 
 bool torch_loaded(void) {
     if (likely(tensor_type != NULL)) return true;
-    PyObject *torch = module_if_loaded("torch");
+    PyObject *torch = module_if_loaded(&module_name, "torch");
     if (torch == NULL) return false;
     if (fill(torch) == 0) return true;
     PyErr_Clear(); /* half imported still */
@@ -100,6 +100,8 @@ int torch_load(cross *c) {
     Py_XDECREF(torch);
     return failed ? -1 : 0;
 }
+
+bool torch_known(PyObject *o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
 
 bool torch_exact(PyObject *o) { return torch_loaded() && (Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type); }
 
