@@ -462,7 +462,8 @@ HIDDEN void keep_signals(void);         /* now and then: see signal.c */
 HIDDEN void restore_signals(void);      /* when Python's exit work begins */
 HIDDEN void state_is_closing(state *S); /* lua_close began: nothing of ours is finalized yet */
 HIDDEN int close_state(lua_State *L);
-HIDDEN void shut_down(state *S); /* S: the Lua state the caller runs in */
+HIDDEN void leave_process(state *S); /* the same, and nothing of Python runs any more */
+HIDDEN void shut_down(state *S);     /* S: the Lua state the caller runs in */
 
 /* ---- parts of the module table (functions.c, iterate.c) [raises] ---- */
 

@@ -279,7 +279,7 @@ function py.traceback(err) return tostring(err) end
 -- os.exit leaves without closing the Lua state, or closes it when Python's streams may be gone: Python's exit work comes first.
 local exit = os.exit
 function os.exit(...) -- luacheck: ignore 122
-  if found then pcall(py.shutdown) end
+  if found then pcall(py._leave) end
   return exit(...)
 end
 
