@@ -9,7 +9,10 @@ import sys
 import time
 
 script = [line.encode().decode("unicode_escape").encode() for line in sys.stdin.read().splitlines()]
-pid, terminal = pty.fork()
+try:
+    pid, terminal = pty.fork()
+except OSError as e:
+    sys.exit(f"no pseudo-terminal: {e}")
 if pid == 0:
     os.execvp(sys.argv[1], sys.argv[1:])
 output, seen, sent, deadline = b"", 0, b"", time.monotonic() + 30
