@@ -77,7 +77,7 @@ FORCE:
 
 # ---- commands ----
 
-.PHONY: help setup demo check test specs lint asan fuzz bench doctor env install clean FORCE
+.PHONY: help setup demo check test specs lint asan valgrind mutants fuzz bench doctor env install clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -104,6 +104,12 @@ lint: ## layering, luacheck, cppcheck, format, docs
 
 asan: setup ## the specs under ASan and UBSan
 	@scripts/test.sh asan
+
+valgrind: setup ## what needs no Python under valgrind
+	@scripts/test.sh valgrind
+
+mutants: setup ## plant faults, one at a time, that the specs must notice
+	@scripts/test.sh mutants
 
 fuzz: setup ## the parsers of foreign bytes under libFuzzer, 60 s each
 	@scripts/test.sh fuzz

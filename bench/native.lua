@@ -108,15 +108,32 @@ local function main_rows()
   row("float64 to float32", 1, scope, function() o:copy_(d) end, "t_o.copy_(t_d)",
     "np.copyto(n_o, n_d, casting='unsafe')")
   row("add", 1, scope, function() moon.add(x, y, into) end, "torch.add(t_x, t_y, out=t_o)", "np.add(n_x, n_y, out=n_o)")
-  row("mul", 1.5, scope, function() moon.mul(x, y, into) end, "torch.mul(t_x, t_y, out=t_o)",
-    "np.multiply(n_x, n_y, out=n_o)")
-  row("lt", 1.5, scope, function() moon.lt(x, y, into_bool) end, "torch.lt(t_x, t_y, out=t_ob)",
-    "np.less(n_x, n_y, out=n_ob)")
   row("where, new", 1.5, scope, function() local _ <close> = moon.where(c, x, y) end, "torch.where(t_c, t_x, t_y)",
     "np.where(n_c, n_x, n_y)")
-  row("exp", 1.5, scope, function() moon.exp(x, into) end, "torch.exp(t_x, out=t_o)", "np.exp(n_x, out=n_o)")
-  row("log", 1.5, scope, function() moon.log(x, into) end, "torch.log(t_x, out=t_o)", "np.log(n_x, out=n_o)")
-  row("tanh", 1.5, scope, function() moon.tanh(x, into) end, "torch.tanh(t_x, out=t_o)", "np.tanh(n_x, out=n_o)")
+  -- every other operator of ops.def, by NumPy's name where that differs
+  local names = {sub = "subtract", mul = "multiply", div = "divide", pow = "power", atan2 = "arctan2", neg = "negative",
+    asin = "arcsin", acos = "arccos", atan = "arctan", eq = "equal", ne = "not_equal", lt = "less", le = "less_equal",
+    gt = "greater", ge = "greater_equal", angle = false, erf = false, rsqrt = false}
+  for line in io.lines(here .. "/../src/core/ops.def") do
+    local class, name, kinds = line:match "^OP%((%u+), ([%w_]+), (%u+)"
+    -- conj is a view in torch
+    if class and class ~= "REDUCE" and kinds ~= "BITS" and name ~= "add" and name ~= "conj" then
+      local two = class == "BINARY" or class == "COMPARE" or class == "LOGICAL"
+      local truth = class == "COMPARE" or class == "TEST" or class == "LOGICAL" or class == "NOT"
+      local f, target, other = moon[name], truth and into_bool or into, names[name]
+      local given, out = two and "%s_x, %s_y" or "%s_x", truth and "ob" or "o"
+      -- torch writes isfinite and its kin into nothing that is there
+      local in_torch = class == "TEST" and "torch." .. name .. "(t_x)"
+        or ("torch.%s(%s, out=t_%s)"):format(name, given:gsub("%%s", "t"), out)
+      local in_numpy = other ~= false and ("np.%s(%s, out=n_%s)"):format(other or name, given:gsub("%%s", "n"), out)
+      row(name, 1.5, scope, two and function() f(x, y, target) end or function() f(x, target) end, in_torch, in_numpy or nil)
+    end
+  end
+  for _, name in ipairs {"min", "max", "argmin", "argmax", "any", "all", "var", "std", "prod"} do
+    row(name, 1.5, scope, function() x[name](x) end, ("t_x.%s()"):format(name),
+      (name == "var" or name == "std") and ("n_x.%s(ddof=1)"):format(name) or ("n_x.%s()"):format(name))
+  end
+  row("cumsum", 1.5, scope, function() local _ <close> = x:cumsum(1) end, "t_x.cumsum(0)", "n_x.cumsum()")
   row("add, float16", 1.5, scope, function() moon.add(h, k, into_half) end, "torch.add(t_h, t_k, out=t_oh)",
     "np.add(n_h, n_k, out=n_oh)")
   row("sum", 1, scope, function() x:sum() end, "t_x.sum()", "n_x.sum()")

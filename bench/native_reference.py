@@ -47,7 +47,7 @@ def timer(scope, statement):
     return scope["f"]
 
 
-def pause(seconds=0.004):
+def pause(seconds=0.012):
     """Until the other side's idle workers have stopped spinning."""
     time.sleep(seconds)
 

@@ -15,7 +15,7 @@
 local root = arg[0]:match "^(.*)/scripts/" or "."
 
 local FIRST = { -- the order of the reference; files that are not named here follow by name
-  "lua/moontensor/init.lua", "src/lua/create.c", "src/lua/tensor.c", "src/lua/index.c", "src/lua/nested.c",
+  "lua/moontensor/init.lua", "src/lua/create.c", "src/lua/pin.c", "src/lua/tensor.c", "src/lua/index.c", "src/lua/nested.c",
   "src/lua/view.c", "src/lua/copy.c", "src/lua/ops.c", "src/lua/reduce.c", "src/lua/combine.c", "src/lua/repeat.c",
   "src/lua/random.c",
   "src/lua/complex.c", "src/lua/files.c", "src/lua/exchange.c", "src/lua/world.c", "lua/moontensor/luassert.lua",

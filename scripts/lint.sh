@@ -28,7 +28,7 @@ export ALLOCATION='(^|[^.])\b(malloc|calloc|realloc|aligned_alloc|posix_memalign
 mapfile -t below < <(in_c src/core devices)
 mapfile -t lua_side < <(in_c src/lua)
 mapfile -t bridge < <(in_c src/python)
-mapfile -t sources < <(files src devices include spec | grep -E '\.[ch]$')
+mapfile -t sources < <(files src devices include spec examples | grep -E '\.[ch]$')
 
 check "layering: no Lua in src/core and devices" refuse "$lua_include" "${below[@]}"
 check "layering: no Python in src/core, devices and src/lua" refuse "$python_include" "${below[@]}" "${lua_side[@]}"
@@ -36,6 +36,8 @@ check "layering: src/python sees core through its public header alone" refuse "$
 check "layering: no tensor data is allocated above devices" refuse "$ALLOCATION" "${lua_side[@]}"
 check "layering: core allocates headers only (src/core/memory.c), and maps files (src/core/mapping.c)" bash -c '
     ! printf "%s\n" "$@" | grep -vE "src/core/(memory|mapping)\.c$" | grep "^src/core/" | xargs grep -nHE "$ALLOCATION"' _ "${below[@]}"
+mapfile -t code < <(in_c src devices)
+check "no function over 80 lines, no file over 800, but for what CONTRIBUTING.md lists" "${LUA:-lua5.4}" scripts/sizes.lua "${code[@]}"
 mapfile -t tracked < <(files . | grep -vE '^(\./)?scripts/lint\.sh$')
 # where some machine keeps things is no business of the repository's
 check "no machine's paths in the files" refuse '(^|[^[:alnum:]_.])/(root|home|work|Users)/[[:alnum:]_.-]+' "${tracked[@]}"

@@ -1,6 +1,6 @@
-"""Does this interpreter have what a requirements file pins? Lists what it lacks; exits 1 then.
+"""Does this interpreter have what requirements files pin? Lists what it lacks; exits 1 then.
 
-    python scripts/requirements.py [--import] requirements.txt
+    python scripts/requirements.py [--import] requirements.txt requirements-test.txt
 
 With --import every package is imported too, which finds half an installation.
 """
@@ -31,11 +31,14 @@ def problem(name, wanted, do_import):
 def main(arguments):
     do_import = "--import" in arguments
     problems = []
-    with open(arguments[-1], encoding="utf-8") as file:
-        for line in file:
-            name, pinned, wanted = line.strip().partition("==")
-            if pinned and not name.startswith("#"):
-                problems.append(problem(name, wanted, do_import))
+    for path in arguments:
+        if path.startswith("--"):
+            continue
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                name, pinned, wanted = line.strip().partition("==")
+                if pinned and not name.startswith("#"):
+                    problems.append(problem(name, wanted, do_import))
     problems = [text for text in problems if text]
     for text in problems:
         print(text)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install what is missing, and nothing when nothing is: Debian packages, then a .venv with requirements.txt.
+# Install what is missing, and nothing when nothing is: Debian packages, then a .venv with requirements.txt and
+# requirements-test.txt.
 # Without root and sudo: one line that says what to install, and nothing is touched.
 #   scripts/setup.sh         for everything that this Makefile does
 #   scripts/setup.sh run     for building and running: no busted, LuaRocks or linters
@@ -24,6 +25,7 @@ if [ "${1:-all}" = all ]; then
     have luacheck || need lua-check
     have clang-format || need clang-format
     have cppcheck || need cppcheck
+    have valgrind || need valgrind
     # the fuzz targets
     have clang && ls /usr/lib/llvm-*/lib/clang/*/lib/*/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || need clang libclang-rt-dev
     # the installation checks start Debian's own interpreter too
@@ -69,14 +71,20 @@ if [ ${#packages[@]} -gt 0 ]; then
     base=$(scripts/python.sh base) || true
 fi
 
+lists=(requirements.txt)
+[ "${1:-all}" != all ] || lists+=(requirements-test.txt)
 if [ -n "$given" ]; then
-    "$given" scripts/requirements.py requirements.txt ||
-        say "using $given as it is; to add what is listed: $given -m pip install -r requirements.txt"
+    "$given" scripts/requirements.py "${lists[@]}" ||
+        say "using $given as it is; to add what is listed: $given -m pip install ${lists[*]/#/-r }"
     exit 0
 fi
 
 stamp=.venv/.moontensor
-if [ -f "$stamp" ] && cmp -s requirements.txt "$stamp" && .venv/bin/python scripts/requirements.py requirements.txt >/dev/null; then
+is_installed() { # these lists, says the stamp
+    [ -f "$stamp" ] && cat "$@" | cmp -s - "$stamp"
+}
+if { is_installed "${lists[@]}" || is_installed requirements.txt requirements-test.txt; } &&
+    .venv/bin/python scripts/requirements.py "${lists[@]}" >/dev/null; then
     exit 0
 fi
 if [ ! -x .venv/bin/python ]; then
@@ -84,9 +92,9 @@ if [ ! -x .venv/bin/python ]; then
     say "making .venv from $base"
     "$base" -m venv .venv
 fi
-if ! .venv/bin/python scripts/requirements.py --import requirements.txt; then
-    say "installing requirements.txt into .venv"
-    .venv/bin/python -m pip install --disable-pip-version-check -r requirements.txt
-    .venv/bin/python scripts/requirements.py --import requirements.txt || die "pip installed something else than requirements.txt names"
+if ! .venv/bin/python scripts/requirements.py --import "${lists[@]}"; then
+    say "installing ${lists[*]} into .venv"
+    .venv/bin/python -m pip install --disable-pip-version-check "${lists[@]/#/-r}"
+    .venv/bin/python scripts/requirements.py --import "${lists[@]}" || die "pip installed something else than ${lists[*]} names"
 fi
-cp requirements.txt "$stamp"
+cat "${lists[@]}" > "$stamp"

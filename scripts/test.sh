@@ -10,12 +10,14 @@ mkdir -p "$logs"
 build() {
     make --no-print-directory -s -j"$(nproc)" all && echo "1 passed, 0 failed, 0 skipped"
 }
-specs() { scripts/env.sh scripts/busted.sh; }
+specs() { COVERAGE=1 scripts/env.sh scripts/busted.sh; }
 c() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c test; }
 c_asan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c asan; }
 c_tsan() { env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/c tsan; }
+mutants() { "$(scripts/python.sh run)" spec/mutants/run.py; }
 lint() { scripts/lint.sh; }
 asan() { scripts/check_asan.sh; }
+valgrind() { scripts/check_valgrind.sh; }
 symbols() { scripts/check_symbols.sh; }
 rocks() { scripts/check_rocks.sh; }
 examples() { scripts/check_examples.sh; }
@@ -25,7 +27,9 @@ fuzz() { # 60 s each target, two at a time
     env -u BUILD make --no-print-directory -s -j"$(nproc)" -C spec/fuzz run SECONDS="${FUZZ_SECONDS:-60}"
 }
 
-if [ $# -eq 0 ]; then set -- build specs c c_asan c_tsan fuzz lint symbols examples threads sweep rocks asan; fi
+if [ $# -eq 0 ]; then
+    set -- build specs c mutants c_asan c_tsan fuzz lint symbols examples threads sweep rocks asan valgrind
+fi
 passed=0 failed=0 skipped=0 summary=()
 for stage in "$@"; do
     echo "== $stage"

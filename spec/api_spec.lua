@@ -180,4 +180,34 @@ describe("the C API", function()
     assert.equal(0, moon.stats().apitest_blocks)
     moon.methods.apitest_sum = nil
   end)
+
+  it("moon.from_pointer: a tensor over a pointer, as long as its owner is wanted", function()
+    local source = moon.arange(6, "float64")
+    local pointer, owner = api.address(source:data_ptr()), {}
+    local kept = setmetatable({owner}, {__mode = "v"})
+    local x = moon.from_pointer(pointer, "float64", 2, 3, {owner = owner})
+    assert.same({2, 3}, x.shape)
+    x[1][2] = 9
+    assert.equal(9, source[2])
+    assert.is_false(x.readonly)
+    local part = x[2]
+    owner, x = nil, nil -- luacheck: ignore
+    collectgarbage()
+    collectgarbage()
+    assert.is_table(kept[1])
+    assert.equal(5, part[3])
+    part = nil -- luacheck: ignore
+    collectgarbage() -- the storage dies, and with it the pin
+    collectgarbage()
+    assert.is_nil(kept[1])
+
+    assert.is_true(moon.from_pointer(pointer, "float64", {6}, {readonly = true}).readonly)
+    assert.equal(6, moon.from_pointer(pointer, "float64", 6):numel())
+    assert.error_matches(function() moon.from_pointer(12, "float64", 3) end,
+      "bad argument #1 to '[%w.]*from_pointer' %(light userdata expected, got number%)")
+    assert.error_matches(function() moon.from_pointer(source, "float64", 3) end, "light userdata expected, got")
+    assert.error_matches(function() moon.from_pointer(pointer, "float64", 3, {keep = 1}) end, "unknown option 'keep'")
+    assert.error_matches(function() moon.from_pointer(api.address(source:data_ptr() + 1), "float64", 3) end, "misaligned")
+    assert.error_matches(function() moon.from_pointer(api.address(0), "float64", 3) end, "NULL")
+  end)
 end)

@@ -14,7 +14,7 @@ describe("errors", function()
     assert.error_matches(function() moon.zeros(2):narrow("a", 1, 1) end,
       "bad argument #1 to '[%w_.]*narrow' %(number expected, got string%)")
     assert.error_matches(function() moon.methods.narrow(5, 1, 1, 1) end,
-      "bad argument #1 to '[%w_.]*narrow' %(tensor expected, got number%)")
+      "bad argument #1 to '[%w_.]*narrow' %(tensor expected, got number; as a method it is x:narrow%(…%)%)")
     assert.error_matches(function() moon.zeros(2).narrow(1, 1, 1) end, "tensor expected, got number")
   end)
 

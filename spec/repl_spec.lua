@@ -74,6 +74,7 @@ py.eval "1 / 0"\n
 py.import("math").pi\n
 \x04
 ]]
+    if output:find "^no pseudo%-terminal" then return pending(output) end
     local has = function(text) assert.is_true(output:find(text, 1, true) ~= nil, text .. "\n--- in:\n" .. output) end
     has "> moon.linspace(0, 1, 2)\ntensor([0., 1.], float32)\n"
     has ">> print(i * 21) end\n21\n42\n> "

@@ -151,7 +151,9 @@ enum { LANES = 32 };
 #define M float
 #define R float
 #define K f
+#define PATCH_FILE "kernels_patch.h"
 #include "kernels_of.h"
+#undef PATCH_FILE
 
 #define S f64
 #define T double

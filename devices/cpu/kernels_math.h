@@ -12,7 +12,7 @@
 #define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))
 #endif
 #undef I /* complex.h's; kind letters are pasted here */
-#include "kernels_vector.h"
+#include "kernels_trig.h"
 
 #define COMMON(S, T)                                                      \
     static inline T min_##S(T a, T b) { return a < b || a != a ? a : b; } \
@@ -106,7 +106,6 @@ static inline bool isfinite_b8(bool a) { return (void)a, true; }
         return q - whole > (T)0.5 ? whole + 1 : whole;                          \
     }                                                                           \
     static inline T pow_##S(T a, T b) { return b == 2 ? a * a : pow##X(a, b); } \
-    static inline T atan2_##S(T a, T b) { return atan2##X(a, b); }              \
     static inline T abs_##S(T a) { return fabs##X(a); }                         \
     static inline T sign_##S(T a) { return (T)((a > 0) - (a < 0)); }            \
     static inline T rsqrt_##S(T a) { return 1 / sqrt##X(a); }                   \
@@ -120,20 +119,20 @@ static inline bool isfinite_b8(bool a) { return (void)a, true; }
 #define LIBM(S, T, X, f) \
     static inline T f##_##S(T a) { return f##X(a); }
 /* clang-format off */
-#define LIBM_REAL(S, T, X)                                                                 \
-    LIBM(S, T, X, sqrt) LIBM(S, T, X, expm1) LIBM(S, T, X, log1p) LIBM(S, T, X, log2)      \
-    LIBM(S, T, X, log10) LIBM(S, T, X, sin) LIBM(S, T, X, cos) LIBM(S, T, X, tan)          \
-    LIBM(S, T, X, asin) LIBM(S, T, X, acos) LIBM(S, T, X, atan) LIBM(S, T, X, sinh)        \
-    LIBM(S, T, X, cosh) LIBM(S, T, X, erf) LIBM(S, T, X, floor) LIBM(S, T, X, ceil)        \
-    LIBM(S, T, X, trunc)
+#define LIBM_BOTH(S, T, X) LIBM(S, T, X, sqrt) LIBM(S, T, X, floor) LIBM(S, T, X, ceil) LIBM(S, T, X, trunc)
+/* float32's are in kernels_vector.h and kernels_trig.h */
+#define LIBM_DOUBLE(S, T, X)                                                             \
+    LIBM(S, T, X, expm1) LIBM(S, T, X, log1p) LIBM(S, T, X, log2) LIBM(S, T, X, log10)   \
+    LIBM(S, T, X, sin) LIBM(S, T, X, cos) LIBM(S, T, X, tan) LIBM(S, T, X, asin)         \
+    LIBM(S, T, X, acos) LIBM(S, T, X, atan) LIBM(S, T, X, sinh) LIBM(S, T, X, cosh)      \
+    LIBM(S, T, X, erf) LIBM(S, T, X, exp) LIBM(S, T, X, log) LIBM(S, T, X, tanh)
 /* clang-format on */
+static inline double atan2_f64(double a, double b) { return atan2(a, b); }
 FLOATING(f32, float, f, 3.14159265f)
 FLOATING(f64, double, , 3.14159265358979323846)
-LIBM_REAL(f32, float, f)
-LIBM_REAL(f64, double, )
-LIBM(f64, double, , exp) /* float32's are in kernels_vector.h */
-LIBM(f64, double, , log)
-LIBM(f64, double, , tanh)
+LIBM_BOTH(f32, float, f)
+LIBM_BOTH(f64, double, )
+LIBM_DOUBLE(f64, double, )
 
 /* gcc 12 fuses the products of complex numbers under AVX-512, also where contraction is off; that would round otherwise */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12

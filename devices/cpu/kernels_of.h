@@ -83,11 +83,24 @@
 #include "../../src/core/ops.def"
 #undef OP
 
+#ifdef PATCH_FILE
+#include PATCH_FILE
+#endif
+#pragma GCC diagnostic push
+#if defined(__clang__)
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#elif defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
 static const moon_loop NAME(loops)[MOON_OP_COUNT] = {
 #define OP(class, name, kinds, doc, ...) WHEN(K, kinds)([MOON_OP_##name] = NAME(loop_##name), )
 #include "../../src/core/ops.def"
 #undef OP
+#ifdef PATCH_FILE
+    PATCHES
+#endif
 };
+#pragma GCC diagnostic pop
 
 #define ENTRY_BINARY(name)
 #define ENTRY_UNARY(name)
@@ -97,27 +110,86 @@ static const moon_loop NAME(loops)[MOON_OP_COUNT] = {
 #define ENTRY_LOGICAL(name)
 #define ENTRY_NOT(name)
 #define ENTRY_REDUCE(name) [MOON_OP_##name] = NAME(fold_##name),
-static const moon_fold NAME(folds)[MOON_OP_COUNT] = {
+
+/* any and all stop at the block that decides */
+#define TRUTH(name, decided)                                                                    \
+    static void NAME(truth_##name)(char *out, const char *px, int64_t n) {                      \
+        enum { BLOCK = 4096 };                                                                  \
+        const M *x = (const M *)px;                                                             \
+        uint32_t found = 0;                                                                     \
+        for (int64_t i = 0; i < n && !found; i += BLOCK) {                                      \
+            int64_t m = n - i < BLOCK ? n - i : BLOCK;                                          \
+            for (int64_t j = 0; j < m; j++) found |= decided;                                   \
+        }                                                                                       \
+        *(M *)out = (M)(found ? MOON_OP_##name == MOON_OP_any : MOON_OP_##name == MOON_OP_all); \
+    }
+WHEN(K, ORDERED)
+(TRUTH(any, LD(x[i + j]) != 0)) WHEN(K, ORDERED)(TRUTH(all, LD(x[i + j]) == 0))
+
+/* the extreme of a block, in lanes; is there a NaN? */
+#define EXTREME(name, better)                               \
+    static bool NAME(name)(const M *x, int64_t n, T *out) { \
+        T lane[LANES], best;                                \
+        uint32_t nan = 0;                                   \
+        int64_t i = 0;                                      \
+        for (int j = 0; j < LANES; j++) lane[j] = LD(x[0]); \
+        for (; i + LANES <= n; i += LANES) {                \
+            for (int j = 0; j < LANES; j++) {               \
+                const T v = LD(x[i + j]), w = lane[j];      \
+                nan |= v != v;                              \
+                lane[j] = better ? v : w;                   \
+            }                                               \
+        }                                                   \
+        best = lane[0];                                     \
+        for (int j = 1; j < LANES; j++) {                   \
+            const T v = lane[j], w = best;                  \
+            best = better ? v : w;                          \
+        }                                                   \
+        for (; i < n; i++) {                                \
+            const T v = LD(x[i]), w = best;                 \
+            nan |= v != v;                                  \
+            best = better ? v : w;                          \
+        }                                                   \
+        *out = best;                                        \
+        return nan != 0;                                    \
+    }
+    WHEN(K, ORDERED)(EXTREME(largest, v > w)) WHEN(K, ORDERED)(EXTREME(smallest, v < w))
+
+        WHEN(K, ORDERED)(static void NAME(seek)(char *pbest, int64_t *at, const char *px, int64_t n, int64_t base, bool largest) {
+            enum { BLOCK = 1024 };
+            const M *x = (const M *)px;
+            T best = *at < 0 ? LD(x[0]) : LD(*(const M *)pbest);
+            if (*at < 0) *at = base;
+            for (int64_t i = 0; i < n && best == best; i += BLOCK) {
+                int64_t m = n - i < BLOCK ? n - i : BLOCK;
+                T e;
+                bool nan = largest ? NAME(largest)(x + i, m, &e) : NAME(smallest)(x + i, m, &e);
+                if (!nan && !(largest ? e > best : e < best)) continue;
+                for (int64_t j = 0; j < m; j++) {
+                    const T v = LD(x[i + j]);
+                    if (nan ? v == v : v != e) continue;
+                    best = v, *at = base + i + j;
+                    break;
+                }
+            }
+            *(M *)pbest = (M)best;
+        })
+
+#pragma GCC diagnostic push
+#if defined(__clang__)
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#elif defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+            static const moon_fold NAME(folds)[MOON_OP_COUNT] = {
 #define OP(class, name, kinds, doc, ...) WHEN(K, kinds)(ENTRY_##class(name))
 #include "../../src/core/ops.def"
 #undef OP
-};
+                WHEN(K, ORDERED)([MOON_OP_any] = NAME(truth_any), [MOON_OP_all] = NAME(truth_all), )};
+#pragma GCC diagnostic pop
 
-WHEN(K, ORDERED)
-(static void NAME(seek)(char *pbest, int64_t *at, const char *px, int64_t n, int64_t base, bool largest) {
-    const M *x = (const M *)px;
-    int64_t i = 0;
-    T best = *at < 0 ? LD(x[i++]) : LD(*(const M *)pbest);
-    if (*at < 0) *at = base;
-    for (; i < n && best == best; i++) {
-        const T v = LD(x[i]);
-        if (largest ? v > best || v != v : v < best || v != v) best = v, *at = base + i;
-    }
-    *(M *)pbest = (M)best;
-})
-
-    static void NAME(gemm)(char *pc, const char *pa, const char *pb, int64_t m, int64_t k, int64_t n, int64_t c_row,
-                           int64_t a_row, int64_t b_row) {
+static void NAME(gemm)(char *pc, const char *pa, const char *pb, int64_t m, int64_t k, int64_t n, int64_t c_row, int64_t a_row,
+                       int64_t b_row) {
     for (int64_t i = 0; i < m; i++) {
         M *c = (M *)pc + i * c_row;
         const M *pi = (const M *)pa + i * a_row;
@@ -145,6 +217,8 @@ WHEN(K, ORDERED)
 #undef LOOP2
 #undef LOOP1
 #undef FOLD
+#undef TRUTH
+#undef EXTREME
 #undef DEFINE_BINARY
 #undef DEFINE_UNARY
 #undef DEFINE_REAL

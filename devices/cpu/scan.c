@@ -64,12 +64,17 @@ typedef struct place {
 /* n elements of p through the loop, seen as rows of width */
 static void carry_on(const job *j, place p, int64_t n, int64_t width, void *carry) {
     _Alignas(64) char work[CHUNK * WIDEST], raw[CHUNK * WIDEST];
-    char *in = j->load ? raw : work, *out = j->store ? raw : work;
-    moon_gather(in, p.from, p.from_step, n, j->in_size);
+    const char *in = j->load ? raw : work;
+    if (j->load && p.from_step == (int64_t)j->in_size) in = p.from;
+    else moon_gather(j->load ? raw : work, p.from, p.from_step, n, j->in_size);
     if (j->load) j->load(work, in, n);
     j->loop(work, carry, n / width, width);
-    if (j->store) j->store(out, work, n);
-    moon_scatter(p.to, p.to_step, out, n, j->out_size);
+    if (j->store && p.to_step == (int64_t)j->out_size) {
+        j->store(p.to, work, n);
+        return;
+    }
+    if (j->store) j->store(raw, work, n);
+    moon_scatter(p.to, p.to_step, j->store ? raw : work, n, j->out_size);
 }
 
 static void scan_row(const job *j, place p, int64_t n) {

@@ -56,6 +56,8 @@ extern moon_allocator default_memory; /* core's own, which the counting one stan
 /* a repeatable stream of numbers */
 uint64_t next_random(void);
 int64_t random_below(int64_t n);
+/* how many random rounds of n to go: a sixth with --quick, which is for valgrind */
+int rounds(int n);
 
 /* ---- tensors for tests ---- */
 

@@ -192,7 +192,7 @@ static void signalling_nans(void) {
 /* ---- layouts ---- */
 
 static void random_layouts(void) {
-    for (int round = 0; round < 4000; round++) {
+    for (int round = 0; round < rounds(4000); round++) {
         moon_draft base, target, other, source;
         moon_dtype to = (moon_dtype)random_below(MOON_DTYPE_COUNT),
                    from = random_below(2) ? to : (moon_dtype)random_below(MOON_DTYPE_COUNT);

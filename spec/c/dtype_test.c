@@ -132,7 +132,7 @@ static void rounding(void) {
                 CHECK_INT(from_float(f, -tries[i]), nearest(f, -tries[i]));
             }
         }
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < rounds(20000); i++) {
             uint32_t bits = (uint32_t)next_random();
             float v;
             memcpy(&v, &bits, sizeof v);
@@ -145,7 +145,7 @@ static void rounding(void) {
 static void wide_rounding(void) {
     for (int k = 0; k < 4; k++) {
         const format *f = &formats[k];
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < rounds(20000); i++) {
             uint32_t code = (uint32_t)random_below((1 << (f->E + f->M)) - 2);
             double a = decode(code, f->E, f->M, f->no_infinity), b = decode(code + 1, f->E, f->M, f->no_infinity);
             if (!isfinite(a) || !isfinite(b)) continue;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../src/core/inflate.h"
+#include "../../src/core/json.h"
 #include "../../src/core/mapping.h"
 #include "../../src/core/npz.h"
 #include "../../src/core/safetensors.h"
@@ -289,6 +290,61 @@ static void deflate_streams(void) {
           "reaches before the start");
 }
 
+/* ---- headers that promise more than there is ---- */
+
+/* what a .npy says of its header's length is believed up to the last byte, and no further */
+static void npy_lengths(void) {
+    static const char dict[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }";
+    uint8_t bytes[10 + sizeof dict + 3] = "\x93NUMPY\x01";
+    size_t length = sizeof dict - 1, all = 10 + length + 3;
+    moon_draft draft;
+    moon_npy npy;
+    memcpy(bytes + 10, dict, length);
+    memcpy(bytes + 10 + length, "abc", 3);
+    bytes[8] = (uint8_t)length;
+    OK(moon_npy_parse(bytes, all, &draft, &npy));
+    CHECK(draft.t.numel == 3 && npy.start == 10 + length);
+    bytes[8] = (uint8_t)(length + 3); /* all that follows */
+    FAILS(moon_npy_parse(bytes, all, &draft, &npy), MOON_EVALUE, "the end of the header expected");
+    for (size_t more = 4; more < 16; more++) {
+        bytes[8] = (uint8_t)(length + more);
+        FAILS(moon_npy_parse(bytes, all, &draft, &npy), MOON_EVALUE, "bytes long by its own account, but 60 follow");
+    }
+}
+
+static moon_status open_header(const char *header, size_t more) {
+    uint8_t bytes[256] = {(uint8_t)strlen(header)};
+    moon_safetensors file;
+    memcpy(bytes + 8, header, strlen(header));
+    moon_status status = moon_safetensors_open(&file, bytes, 8 + strlen(header) + more);
+    if (status == MOON_OK) moon_safetensors_close(&file);
+    return status;
+}
+
+static void safetensors_sizes(void) {
+    OK(open_header("{\"a\":{\"dtype\":\"I16\",\"shape\":[3],\"data_offsets\":[0,6]}}", 6));
+    FAILS(open_header("{\"a\":{\"dtype\":\"I16\",\"shape\":[3],\"data_offsets\":[0,4]}}", 4), MOON_EVALUE,
+          "'a'|[3] in int16 takes 6 bytes|[0, 4] leave 4");
+    FAILS(open_header("{\"a\":{\"dtype\":\"I16\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8), MOON_EVALUE,
+          "[3] in int16 takes 6 bytes|[0, 8] leave 8");
+    FAILS(open_header("{\"a\":{\"dtype\":\"I16\",\"shape\":[3],\"data_offsets\":[0,6]}}", 5), MOON_EVALUE,
+          "take 6 bytes, but 5 follow");
+}
+
+/* an escape that goes on behind the text's end */
+static void json_escapes(void) {
+    static const char text[] = "\"\\ud83c\\udf19\"";
+    char out[sizeof text];
+    size_t n;
+    for (size_t size = 0; size <= sizeof text - 1; size++) {
+        moon_json j = {text, size, 0};
+        moon_status status = moon_json_string(&j, out, &n);
+        CHECK(j.at <= size);
+        if (size < sizeof text - 1) CHECK_INT(status, MOON_EVALUE);
+        else CHECK(status == MOON_OK && n == 4 && memcmp(out, "\xf0\x9f\x8c\x99", 4) == 0);
+    }
+}
+
 /* ---- names ---- */
 
 static bool utf8(const char *text) { return moon_utf8_valid(text, strlen(text)) == strlen(text); }
@@ -316,4 +372,4 @@ static void names(void) {
 static void finish(void) { CHECK_INT(rmdir(folder), 0); }
 
 SUITE(files_suite, TEST(round_trips), TEST(out_of_memory), TEST(wide_archives), TEST(outputs), TEST(crc), TEST(deflate_streams),
-      TEST(names), TEST(finish));
+      TEST(npy_lengths), TEST(safetensors_sizes), TEST(json_escapes), TEST(names), TEST(finish));

@@ -126,7 +126,7 @@ static void elements(void) {
 
 /* floats come back from their text to the bit */
 static void reads_back(void) {
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < rounds(20000); i++) {
         uint64_t bits = next_random();
         double d, back;
         char text[80];

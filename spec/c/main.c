@@ -80,6 +80,10 @@ uint64_t next_random(void) {
 
 int64_t random_below(int64_t n) { return (int64_t)(next_random() % (uint64_t)n); }
 
+static bool quick;
+
+int rounds(int n) { return quick ? (n + 5) / 6 : n; }
+
 /* ---- tensors ---- */
 
 void make(moon_draft *d, moon_dtype dtype, int ndim, const int64_t *shape) {
@@ -194,8 +198,10 @@ static const struct {
               {"memory", memory_suite}, {"level", level_suite},     {"pool", pool_suite},     {"vector", vector_suite},
               {"files", files_suite},   {"index", index_suite}};
 
-/* the suites named, or all of them */
+/* [--quick] [suites]: the suites named, or all of them */
 int main(int argc, char **argv) {
+    quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    argc -= quick, argv += quick;
     default_memory = moon_memory;
     moon_memory = (moon_allocator){test_alloc, test_free, NULL};
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {

@@ -311,7 +311,7 @@ static void every_operator(void) {
     for (int op = 0; op < MOON_OP_COUNT; op++) {
         if (moon_ops[op].class == MOON_REDUCE) continue;
         for (int d = 0; d < MOON_DTYPE_COUNT; d++) {
-            for (int round = 0; round < 6; round++) one_operator((moon_op_id)op, (moon_dtype)d);
+            for (int round = 0; round < rounds(6); round++) one_operator((moon_op_id)op, (moon_dtype)d);
         }
     }
 }
@@ -320,7 +320,7 @@ static void every_operator(void) {
 static void mixed_dtypes(void) {
     static const moon_op_id ops[] = {MOON_OP_add,     MOON_OP_mul,        MOON_OP_div, MOON_OP_eq,
                                      MOON_OP_maximum, MOON_OP_logical_or, MOON_OP_pow};
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < rounds(3000); round++) {
         moon_op_id op = ops[random_below(7)];
         moon_draft base[2], view[2], cast[2], result, want;
         int64_t shape[2] = {1 + random_below(5), 1 + random_below(700)};

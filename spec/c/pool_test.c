@@ -20,7 +20,7 @@ static void mark(void *context, int64_t i) {
     tally *t = context;
     atomic_fetch_add(&t->seen[i], 1);
     if (!pthread_equal(pthread_self(), t->first)) atomic_fetch_add(&t->elsewhere, 1);
-    for (volatile int k = 0; k < 20000; k++) {}
+    for (volatile int k = rounds(20000); k > 0; k--) {}
 }
 
 static bool all_once(tally *t) {
@@ -33,7 +33,7 @@ static void every_part_once(void) {
     for (int n = 1; n <= 9; n += 4) {
         moon_host_set_threads(n);
         CHECK_INT(moon_host_threads(), n);
-        for (int round = 0; round < 20; round++) {
+        for (int round = 0; round < rounds(20); round++) {
             tally t = {.first = pthread_self()};
             moon_parallel(1000, mark, &t);
             CHECK(all_once(&t));
@@ -62,7 +62,7 @@ static void from_within(void) {
 }
 
 static void *one_caller(void *context) {
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < rounds(20); round++) {
         tally t = {.first = pthread_self()};
         moon_parallel(1000, outer, &t);
         if (!all_once(&t) || t.nested != 3000) *(bool *)context = false;

@@ -212,7 +212,7 @@ static void every_reduction(void) {
     for (int op = 0; op < MOON_OP_COUNT; op++) {
         if (moon_ops[op].class != MOON_REDUCE) continue;
         for (int d = 0; d < MOON_DTYPE_COUNT; d++) {
-            for (int round = 0; round < 40; round++) one_reduction((moon_op_id)op, (moon_dtype)d);
+            for (int round = 0; round < rounds(40); round++) one_reduction((moon_op_id)op, (moon_dtype)d);
         }
     }
 }

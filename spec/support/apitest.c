@@ -216,6 +216,12 @@ static int facts(lua_State *L) {
 }
 
 /* copy_of(x, dtype) */
+/* address(number): as a light userdata */
+static int address(lua_State *L) {
+    lua_pushlightuserdata(L, (void *)(uintptr_t)luaL_checkinteger(L, 1));
+    return 1;
+}
+
 static int copy_of(lua_State *L) {
     const moon_api *moon = moon_get_api(L);
     const moon_tensor *source = moon->check(L, 1);
@@ -229,7 +235,7 @@ static int copy_of(lua_State *L) {
 static const luaL_Reg functions[] = {
     {"make", make},     {"sum", sum},           {"negate", negate},   {"adopt", adopt},     {"watch", watch},
     {"counts", counts}, {"producer", producer}, {"export", export},   {"release", release}, {"named", named},
-    {"extend", extend}, {"facts", facts},       {"copy_of", copy_of}, {NULL, NULL},
+    {"extend", extend}, {"facts", facts},       {"copy_of", copy_of}, {"address", address}, {NULL, NULL},
 };
 
 int luaopen_apitest(lua_State *L) {

@@ -3,6 +3,7 @@
 local moon = require "moontensor"
 local py = require "moontensor.python"
 require "moontensor.luassert"
+local luassert = require "luassert" -- which counts
 
 local M = {moon = moon, py = py, torch = py.import "torch", np = py.import "numpy"}
 local gc = py.import "gc"
@@ -39,7 +40,7 @@ end
 -- every part occurs in the text, as it stands
 function M.has(text, ...)
   for _, part in ipairs {...} do
-    if not text:find(part, 1, true) then error(("%q is not in:\n%s"):format(part, text), 2) end
+    luassert(text:find(part, 1, true), ("%q is not in:\n%s"):format(part, text))
   end
 end
 

@@ -61,7 +61,15 @@ add {
   ["moon.ones_like"] = function() is(moon.ones_like(moon.zeros(2)), "1.0 1.0") end,
   ["moon.empty_like"] = function() assert(moon.empty_like(moon.ones(2), "float64").dtype == "float64") end,
   ["moon.full_like"] = function() is(moon.full_like(moon.ones(2), 2), "2.0 2.0") end,
-  ["moon.from_string"] = function() is(moon.from_string("\1\2", "uint8"), "1 2") end,
+  ["moon.from_string"] = function()
+    is(moon.from_string("\1\2", "uint8"), "1 2")
+    is(moon.from_string("\1\2", "uint8", {copy = false}), "1 2")
+  end,
+  ["moon.from_pointer"] = function()
+    local up = 1
+    local function owner() return up end
+    assert(moon.from_pointer(debug.upvalueid(owner, 1), "uint8", 8, {owner = owner, readonly = true}):numel() == 8)
+  end,
   ["moon.from"] = function()
     local x = moon.ones(2)
     assert(moon.shares(x, moon.from(x)))
@@ -169,6 +177,9 @@ add { -- indexing and values
     refuses("cannot be copied", function() x[1] = {1, 2} end)
   end,
   ["tensor __call"] = function() assert(matrix()(1, 2) == 2) end,
+  ["tensor __lt"] = function() refuses("x:lt(y)", function() return moon.ones(1) < moon.ones(1) end) end,
+  ["tensor __le"] = function() refuses("x:le(y)", function() return moon.ones(1) <= moon.ones(1) end) end,
+  ["tensor __pairs"] = function() refuses("ipairs(x)", pairs, moon.ones(1)) end,
   ["tensor __len"] = function() assert(#matrix() == 2) end,
   ["tensor __tostring"] = function()
     assert(tostring(matrix()):find "6")

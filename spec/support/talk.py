@@ -9,12 +9,15 @@ import sys
 import time
 
 script = [line.encode().decode("unicode_escape").encode() for line in sys.stdin.read().splitlines()]
-pid, terminal = pty.fork()
+try:
+    pid, terminal = pty.fork()
+except OSError as e:
+    sys.exit(f"no pseudo-terminal: {e}")
 if pid == 0:
     os.execvp(sys.argv[1], sys.argv[1:])
-output, seen, deadline = b"", 0, time.monotonic() + 30
+output, seen, sent, deadline = b"", 0, b"", time.monotonic() + 30
 while time.monotonic() < deadline:
-    if select.select([terminal], [], [], 0.1)[0]:
+    if select.select([terminal], [], [], 1)[0]:
         try:
             chunk = os.read(terminal, 4096)
         except OSError:  # its end is closed
@@ -22,9 +25,12 @@ while time.monotonic() < deadline:
         if not chunk:
             break
         output += chunk
+    elif sent.endswith(b"\x03"):  # readline misses one between its prompt and its first wait
+        os.write(terminal, b"\x03")
     if script and output[seen:].endswith(b"> "):
         seen = len(output)
-        os.write(terminal, script.pop(0))
+        sent = script.pop(0)
+        os.write(terminal, sent)
 else:
     os.kill(pid, signal.SIGKILL)
 _, status = os.waitpid(pid, 0)

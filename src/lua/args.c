@@ -16,12 +16,28 @@ void moonl_not_module(lua_State *L) {
     lua_pop(L, 1);
 }
 
+/* x.add(1): the first argument is plain data where a method has its tensor */
+static bool is_dot_call(lua_State *L) {
+    lua_Debug ar;
+    if (lua_isnil(L, 1) || lua_istable(L, 1) || lua_isuserdata(L, 1)) return false;
+    if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar) || strcmp(ar.namewhat, "field") != 0) return false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &moonl_key_methods);
+    bool is_method = lua_getfield(L, -1, ar.name) != LUA_TNIL;
+    lua_pop(L, 2);
+    return is_method;
+}
+
 int moonl_bad_tensor(lua_State *L, int arg) {
     if (moonl_test(L, arg)) return luaL_error(L, "tensor is closed");
     if (arg == 1 && lua_isnone(L, 1)) {
         const char *name = function_name(L);
         return luaL_argerror(
             L, 1, lua_pushfstring(L, "tensor expected, got no value; methods are called with ':', as in x:%s()", name));
+    }
+    if (arg == 1 && is_dot_call(L)) {
+        const char *name = function_name(L);
+        return luaL_argerror(L, 1,
+                             lua_pushfstring(L, "tensor expected, got %s; as a method it is x:%s(…)", luaL_typename(L, 1), name));
     }
     return moonl_foreign(L, arg, "tensor");
 }
@@ -54,7 +70,8 @@ int64_t moonl_index(lua_State *L, int arg, int64_t extent) {
     lua_Integer i = luaL_checkinteger(L, arg);
     lua_Integer at = i < 0 ? i + extent : i - 1;
     if (at < 0 || at >= extent) {
-        luaL_argerror(L, arg, lua_pushfstring(L, "index %I is out of range 1..%I", (LUAI_UACINT)i, (LUAI_UACINT)extent));
+        const char *hint = i ? "" : "; indices count from 1";
+        luaL_argerror(L, arg, lua_pushfstring(L, "index %I is out of range 1..%I%s", (LUAI_UACINT)i, (LUAI_UACINT)extent, hint));
     }
     return at;
 }

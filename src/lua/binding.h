@@ -41,6 +41,7 @@ void moonl_open_tensor(lua_State *L, int module, int methods, int meta);
 void moonl_open_index(lua_State *L, int module, int methods, int meta);
 void moonl_open_advanced(lua_State *L, int module, int methods, int meta);
 void moonl_open_create(lua_State *L, int module, int methods, int meta);
+void moonl_open_pin(lua_State *L, int module, int methods, int meta);
 void moonl_open_view(lua_State *L, int module, int methods, int meta);
 void moonl_open_copy(lua_State *L, int module, int methods, int meta);
 void moonl_open_nested(lua_State *L, int module, int methods, int meta);
@@ -138,6 +139,13 @@ void moonl_known_options(lua_State *L, int arg, const char *const *names);
 bool moonl_field_bool(lua_State *L, int table, const char *name, bool otherwise);
 moon_dtype moonl_check_dtype(lua_State *L, int arg);
 bool moonl_test_dtype(lua_State *L, int i, moon_dtype *out);
+
+/* ---- memory that a Lua value keeps (pin.c) ---- */
+
+/* push a tensor over it, which holds the value at `owner`; raises where the memory will not do */
+int moonl_push_pinned(lua_State *L, const void *data, moon_dtype dtype, const moonl_sizes *sizes, bool readonly, int owner);
+extern _Atomic int moonl_pins_waiting; /* for which there is moonl_drop_pins to call */
+void moonl_drop_pins(lua_State *L);    /* let go of the owners whose memory nobody uses any more */
 moon_device *moonl_check_device(lua_State *L, int arg);
 
 /* ---- elements (value.c, complex.c) ---- */

@@ -213,10 +213,27 @@ static int module_eye(lua_State *L) {
     return finish(t, &options);
 }
 
-/*** moon.from_string(bytes, dtype, [sizes…]) -> tensor
-A tensor of the bytes of a string, copied; 1-d unless sizes are given. The inverse of `x:tobytes()`. */
+/* is the last argument, a table, one of options and not of sizes? */
+static bool has_option(lua_State *L) {
+    lua_pushnil(L);
+    if (!lua_next(L, -2)) return false;
+    bool text = lua_type(L, -2) == LUA_TSTRING;
+    lua_pop(L, 2);
+    return text;
+}
+
+/*** moon.from_string(bytes, dtype, [sizes…], [{copy=}]) -> tensor
+A tensor of the bytes of a string; 1-d unless sizes are given. The bytes are copied; with `copy = false` the tensor is read-only
+and over the string itself, which it keeps. The inverse of `x:tobytes()`. */
 static int module_from_string(lua_State *L) {
+    static const char *const names[] = {"copy", NULL};
     size_t n;
+    bool copy = true;
+    if (lua_istable(L, -1) && lua_gettop(L) > 2 && has_option(L)) {
+        moonl_known_options(L, lua_gettop(L), names);
+        copy = moonl_field_bool(L, lua_gettop(L), "copy", true);
+        lua_pop(L, 1);
+    }
     const char *bytes = luaL_checklstring(L, 1, &n);
     moon_dtype dtype = moonl_check_dtype(L, 2);
     size_t size = moon_dtypes[dtype].size;
@@ -238,8 +255,10 @@ static int module_from_string(lua_State *L) {
             L, 1,
             lua_pushfstring(L, "%I bytes given, the sizes take %I", (LUAI_UACINT)n, (LUAI_UACINT)((size_t)draft.t.numel * size)));
     }
+    if (!copy && n > 0) return moonl_push_pinned(L, bytes, dtype, &sizes, true, 1);
     moon_tensor *t = moonl_push_alloc(L, &draft, moon_cpu());
     if (n) memcpy(moon_data(t), bytes, n);
+    if (!copy) t->readonly = 1;
     return 1;
 }
 

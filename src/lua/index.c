@@ -48,7 +48,8 @@ static int push_row(lua_State *L, const moon_tensor *t, int64_t at) {
 /* ---- x[{…}] ---- */
 
 static int64_t bad_place(lua_State *L, lua_Integer k, int dim, int64_t extent) {
-    return luaL_error(L, "index %I is out of range 1..%I of dimension %d", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1);
+    return luaL_error(L, "index %I is out of range 1..%I of dimension %d%s", (LUAI_UACINT)k, (LUAI_UACINT)extent, dim + 1,
+                      k ? "" : "; indices count from 1");
 }
 
 int64_t moonl_place(lua_State *L, int i, int dim, int64_t extent) {
@@ -305,7 +306,10 @@ static int tensor_newindex(lua_State *L) {
 
 /* the byte offset of the element with t's ndim indices from stack index first on */
 static int64_t element_offset(lua_State *L, const moon_tensor *t, int first, int given) {
-    if (given != t->ndim) { return luaL_error(L, "%d indices for a %d-d tensor", given, t->ndim); }
+    if (given == 2 && lua_isnil(L, first) && lua_isnil(L, first + 1)) { /* for v in x do */
+        return luaL_error(L, "a loop over a tensor is for i, v in ipairs(x) do");
+    }
+    if (given != t->ndim) return luaL_error(L, "%d indices for a %d-d tensor", given, t->ndim);
     int64_t offset = 0;
     for (int d = 0; d < given; d++) {
         int isint;
@@ -378,7 +382,15 @@ static int tensor_text(lua_State *L) {
 static const moonl_entry methods_of_elements[] = {
     {"set", tensor_set}, {"item", tensor_item}, {"tostring", tensor_text}, {NULL, NULL}};
 
-static const moonl_entry metamethods[] = {{"__newindex", tensor_newindex}, {"__call", tensor_call}, {NULL, NULL}};
+static int tensor_pairs(lua_State *L) {
+    luaL_where(L, 2); /* level 1 is pairs */
+    lua_pushliteral(L, "a loop over a tensor is for i, v in ipairs(x) do");
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
+static const moonl_entry metamethods[] = {
+    {"__newindex", tensor_newindex}, {"__call", tensor_call}, {"__pairs", tensor_pairs}, {NULL, NULL}};
 
 void moonl_open_index(lua_State *L, int module, int methods, int meta) {
     static const char *const fields[] = {"shape", "ndim", "dtype", "device", "readonly"};

@@ -8,9 +8,9 @@ EXPORT int luaopen_moontensor_core(lua_State *L);
 typedef void (*opener)(lua_State *L, int module, int methods, int meta);
 
 static const opener subjects[] = {
-    moonl_open_complex, moonl_open_tensor, moonl_open_index,    moonl_open_advanced, moonl_open_create,  moonl_open_view,
-    moonl_open_copy,    moonl_open_nested, moonl_open_ops,      moonl_open_reduce,   moonl_open_combine, moonl_open_repeat,
-    moonl_open_random,  moonl_open_files,  moonl_open_exchange, moonl_open_world,
+    moonl_open_complex, moonl_open_tensor, moonl_open_index,  moonl_open_advanced, moonl_open_create, moonl_open_pin,
+    moonl_open_view,    moonl_open_copy,   moonl_open_nested, moonl_open_ops,      moonl_open_reduce, moonl_open_combine,
+    moonl_open_repeat,  moonl_open_random, moonl_open_files,  moonl_open_exchange, moonl_open_world,
 };
 
 /* a table, left on the stack and kept in the registry */

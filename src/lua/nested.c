@@ -65,7 +65,9 @@ static void survey_leaf(lua_State *L, survey *s, int depth) {
     }
     if (!moonl_test_value(L, -1, &value)) {
         if (lua_type(L, -1) == LUA_TSTRING && s->given && s->dtype == MOON_UINT64) return;
-        const char *type = moonl_test(L, -1) ? "tensor (moon.stack joins tensors)" : luaL_typename(L, -1);
+        const char *type = moonl_test(L, -1)                  ? "tensor (moon.stack joins tensors)"
+                           : lua_type(L, -1) == LUA_TUSERDATA ? "userdata (moon.stack joins what moon.from makes of each)"
+                                                              : luaL_typename(L, -1);
         if (depth == 0) bad(L, s, lua_pushfstring(L, "number, boolean, complex or table expected, got %s", type));
         bad(L, s, lua_pushfstring(L, "element %s is a %s, expected a number, boolean or complex", where(L, s, depth), type));
     }

@@ -1,4 +1,5 @@
 /* Elementwise operators: one function, bound once for every line of ops.def. */
+#include <string.h>
 #include "binding.h"
 
 /*** # Operators
@@ -6,7 +7,8 @@ Each takes tensors, numbers, booleans and complex values, broadcasts, and promot
 takes the tensor's dtype where it can. `{out = t}` as last argument writes into `t`. The name with an underscore works in
 place: `x:add_(1)`. All are functions of the module too: `moon.sub(1, x)`. The operators `+ - * / // % ^ & | ~` and unary `-`
 and `~` are add, sub, mul, div, floor_divide, remainder, pow, bitwise_and, bitwise_or, bitwise_xor, neg and bitwise_not. `==`
-compares identity, as Lua must have one boolean: `x:eq(y)` compares elements, `moon.equal(x, y)` whole tensors. */
+compares identity, as Lua must have one boolean: `x:eq(y)` compares elements, `moon.equal(x, y)` whole tensors. `<` and `<=` raise
+for the same reason, and name `x:lt(y)` and `x:le(y)`. */
 
 /* the tensor in {out=} at arg, left on the stack; NULL where there is none */
 moon_tensor *moonl_option_out(lua_State *L, int arg) {
@@ -123,6 +125,14 @@ static int metamethod(lua_State *L) {
     return 1;
 }
 
+/* Lua makes one boolean of what a comparison gives. Upvalue 3: the event's name. */
+static int comparison(lua_State *L) {
+    int other = moonl_test(L, 1) ? 2 : 1;
+    if (lua_isuserdata(L, other) && moonl_test(L, other) == NULL) return defer(L, other);
+    const char *more = strcmp(lua_tostring(L, lua_upvalueindex(3)), "__lt") == 0 ? "x:lt(y) or x:gt(y)" : "x:le(y) or x:ge(y)";
+    return luaL_error(L, "a comparison is one boolean in Lua; elementwise: %s", more);
+}
+
 static const struct {
     const char *event;
     moon_op_id id;
@@ -140,6 +150,14 @@ static void bind(lua_State *L, int table, const char *name, lua_Integer code) {
     lua_setfield(L, table, name);
 }
 
+static void bind_event(lua_State *L, int meta, const char *event, lua_Integer code, lua_CFunction f) {
+    lua_pushvalue(L, meta);
+    lua_pushinteger(L, code);
+    lua_pushstring(L, event);
+    lua_pushcclosure(L, f, 3);
+    lua_setfield(L, meta, event);
+}
+
 void moonl_open_ops(lua_State *L, int module, int methods, int meta) {
     for (int id = 0; id < MOON_OP_COUNT; id++) {
         if (moon_ops[id].class == MOON_REDUCE) continue;
@@ -149,10 +167,8 @@ void moonl_open_ops(lua_State *L, int module, int methods, int meta) {
         lua_pop(L, 1);
     }
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
-        lua_pushvalue(L, meta);
-        lua_pushinteger(L, (lua_Integer)events[i].id);
-        lua_pushstring(L, events[i].event);
-        lua_pushcclosure(L, metamethod, 3);
-        lua_setfield(L, meta, events[i].event);
+        bind_event(L, meta, events[i].event, (lua_Integer)events[i].id, metamethod);
     }
+    bind_event(L, meta, "__lt", 0, comparison);
+    bind_event(L, meta, "__le", 0, comparison);
 }

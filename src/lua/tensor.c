@@ -148,6 +148,7 @@ static int tensor_gc(lua_State *L) {
     if (t == NULL) return 0;
     ((moonl_box *)t)->mark = 0;
     moon_tensor_close(t);
+    if (atomic_load_explicit(&moonl_pins_waiting, memory_order_relaxed) > 0) moonl_drop_pins(L);
     return 0;
 }
 

@@ -23,6 +23,7 @@ consumers outside, `imports` of foreign memory; and those of loaded modules, suc
 process's, not this Lua state's. Beside them `cached_bytes`: freed memory that is kept for the next large tensor (at most
 256 MiB, in blocks of 256 KiB or more), and belongs to none. */
 static int module_stats(lua_State *L) {
+    moonl_drop_pins(L);
     moon_live live = moon_live_counts();
     lua_createtable(L, 0, 12);
     add_counter(L, "cached_bytes", (int64_t)moon_memory_kept());
@@ -47,6 +48,7 @@ static int module_stats(lua_State *L) {
 Collects garbage until nothing more goes, and returns the bytes that are still alive. With `pages = true` free memory also goes
 back to the operating system, `moon.empty_cache()` included. The library runs the collector by itself when many bytes of tensors have been allocated. */
 static int module_gc(lua_State *L) {
+    moonl_drop_pins(L);
     for (int64_t before = -1; before != moon_live_counts().storages;) {
         before = moon_live_counts().storages;
         lua_gc(L, LUA_GCCOLLECT);

@@ -368,6 +368,14 @@ HIDDEN int call_python(lua_State *L, cross *c, PyObject *callee, int first); /* 
 HIDDEN int call_method(lua_State *L, state *S, PyObject *name,
                        const proxy *self); /* self at index 2, arguments from 3; enters by itself */
 
+/* ---- hints (hint.c): to the pending exception, whose own text stays as it is ---- */
+HIDDEN void add_lua_hint(const char *hint);
+HIDDEN void hint_call(lua_State *L, cross *c, int first); /* the arguments are those from index first to the top */
+HIDDEN void hint_item(lua_State *L, int key);
+HIDDEN void hint_operator(lua_State *L);                                     /* the operands are at 1 and 2 */
+HIDDEN void hint_comparison(cross *c, const char *name);                     /* of the elementwise function in py */
+HIDDEN void hint_attribute(PyObject *o, const char *format, PyObject *name); /* format: at most two %U */
+
 /* ---- attribute names and methods (method.c) ---- */
 
 /* What is known of an attribute name on a type. Its Lua string is anchored, so the address is the name. */
@@ -455,7 +463,8 @@ HIDDEN void keep_signals(void);         /* now and then: see signal.c */
 HIDDEN void restore_signals(void);      /* when Python's exit work begins */
 HIDDEN void state_is_closing(state *S); /* lua_close began: nothing of ours is finalized yet */
 HIDDEN int close_state(lua_State *L);
-HIDDEN void shut_down(state *S); /* S: the Lua state the caller runs in */
+HIDDEN void leave_process(state *S); /* the same, and nothing of Python runs any more */
+HIDDEN void shut_down(state *S);     /* S: the Lua state the caller runs in */
 
 /* ---- parts of the module table (functions.c, iterate.c) [raises] ---- */
 

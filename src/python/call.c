@@ -1,4 +1,4 @@
-/* Calls of Python from Lua: arguments, keyword arguments, and the hints that a Lua habit deserves. */
+/* Calls of Python from Lua: arguments and keyword arguments. */
 #include "bridge.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,73 +100,6 @@ static bool collect(lua_State *L, state *S, arguments *a, int first) {
     return true;
 }
 
-/* ---- hints ---- */
-
-static bool has_integral_float(lua_State *L, int first, double *value) {
-    for (int i = first; i <= lua_gettop(L); i++) {
-        if (lua_type(L, i) != LUA_TNUMBER || lua_isinteger(L, i)) continue;
-        *value = lua_tonumber(L, i);
-        if (*value == (double)(long long)*value) return true;
-    }
-    return false;
-}
-
-/* is the value at i a plain table of names, as Lua passes options? */
-static bool is_options_table(lua_State *L, int i) {
-    if (lua_type(L, i) != LUA_TTABLE || lua_rawlen(L, i) != 0 || !lua_checkstack(L, 3)) return false;
-    if (lua_getmetatable(L, i)) {
-        lua_pop(L, 1);
-        return false;
-    }
-    lua_pushnil(L);
-    if (lua_next(L, i) == 0) return false;
-    bool named = lua_type(L, -2) == LUA_TSTRING;
-    lua_pop(L, 2);
-    return named;
-}
-
-/* is the value at i a Lua table that stands for a Python module, as moontensor.torch does? */
-static bool is_module_table(lua_State *L, int i) {
-    if (lua_type(L, i) != LUA_TTABLE || !lua_checkstack(L, 4) || !lua_getmetatable(L, i)) return false;
-    bool found = false;
-    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) { /* its __index: to ask by name may allocate */
-        proxy *p = to_proxy(L, -1);
-        found |= p != NULL && p->o != NULL && PyModule_Check(p->o);
-    }
-    lua_pop(L, 1);
-    return found;
-}
-
-/* A TypeError that a Lua habit caused says so: the pending exception gets an attribute __lua_hint__, which its text shows. */
-static void add_hint(lua_State *L, int first) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *text = PyObject_Str(value);
-    const char *message = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    char hint[160] = "";
-    double number = 0;
-    proxy *owner = to_proxy(L, first);
-    if (is_module_table(L, first)) {
-        snprintf(hint, sizeof hint, "functions of a module or class are called with '.', not ':'");
-    } else if (is_options_table(L, lua_gettop(L))) {
-        snprintf(hint, sizeof hint, "a table is a dict argument; keyword arguments are py.kw{name = value}");
-    } else if (has_integral_float(L, first, &number)) {
-        snprintf(hint, sizeof hint, "%.1f is a float; where an integer is meant, use // or math.tointeger", number);
-    } else if (owner != NULL && owner->o != NULL && (PyModule_Check(owner->o) || PyType_Check(owner->o))) {
-        snprintf(hint, sizeof hint, "functions of a module or class are called with '.', not ':'");
-    } else if (message != NULL && owner != NULL && strstr(message, "positional argument") != NULL) {
-        snprintf(hint, sizeof hint, "a function that is no method of its owner is called with '.', not ':'");
-    }
-    PyErr_Clear();
-    PyObject *note = hint[0] ? PyUnicode_FromString(hint) : NULL;
-    if (note != NULL && PyObject_SetAttrString(value, "__lua_hint__", note) < 0) PyErr_Clear();
-    Py_XDECREF(note);
-    Py_XDECREF(text);
-    PyErr_Restore(type, value, traceback);
-}
-
 /* ---- the two calls ---- */
 
 static size_t positional(const arguments *a) {
@@ -179,7 +112,7 @@ int call_python(lua_State *L, cross *c, PyObject *callee, int first) {
     PyObject *value = NULL;
     if (collect(L, c->S, &a, first)) {
         UNLOCKED_RETRY(L, c, value, PyObject_Vectorcall(callee, a.slots + 1, positional(&a), a.names));
-        if (unlikely(value == NULL)) add_hint(L, first);
+        if (unlikely(value == NULL)) hint_call(L, c, first);
     }
     release(&a);
     Py_DECREF(callee);
@@ -195,7 +128,7 @@ int call_method(lua_State *L, state *S, PyObject *name, const proxy *self) {
     a.slots[++a.n] = own(L, &c, self);
     if (collect(L, S, &a, 3)) {
         UNLOCKED_RETRY(L, &c, value, PyObject_VectorcallMethod(name, a.slots + 1, positional(&a), a.names));
-        if (unlikely(value == NULL)) add_hint(L, 3);
+        if (unlikely(value == NULL)) hint_call(L, &c, 3);
     }
     release(&a);
     return result(L, &c, value);

@@ -9,7 +9,9 @@ PyObject *interned(PyObject **slot, const char *text) {
     return *slot;
 }
 
-PyObject *module_if_loaded(const char *name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
+PyObject *module_if_loaded(PyObject **slot, const char *name) {
+    return interned(slot, name) ? PyDict_GetItemWithError(PyImport_GetModuleDict(), *slot) : NULL;
+}
 
 /* Is the pending ImportError about this very module, and not about one that it needs? */
 static bool is_missing(const char *name) {
@@ -33,16 +35,6 @@ PyObject *import_module(cross *c, const char *name, const char *package) {
     conversion_error("%s is not installed for %S; install it: %S -m pip install %s", name, python ? python : Py_None,
                      python ? python : Py_None, package);
     return NULL;
-}
-
-void add_lua_hint(const char *hint) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *text = PyUnicode_FromString(hint);
-    if (text == NULL || value == NULL || PyObject_SetAttrString(value, "__lua_hint__", text) < 0) PyErr_Clear();
-    Py_XDECREF(text);
-    PyErr_Restore(type, value, trace);
 }
 
 enum { LARGE = 1 << 20 };

@@ -96,10 +96,10 @@ HIDDEN int moon_from(lua_State *L);                                           /*
 
 /* name = interned string, once: a failure is fatal to nothing, the caller gets NULL and an error */
 HIDDEN PyObject *interned(PyObject **slot, const char *text);
-HIDDEN PyObject *module_if_loaded(const char *name); /* borrowed, from sys.modules; NULL without an error */
+/* borrowed, from sys.modules; NULL without an error. slot: as for interned, since this is asked often */
+HIDDEN PyObject *module_if_loaded(PyObject **slot, const char *name);
 /* an ImportError becomes one that names the interpreter and the pip command */
 HIDDEN PyObject *import_module(cross *c, const char *name, const char *package);
-HIDDEN void add_lua_hint(const char *hint); /* to the pending exception; its own text stays as it is */
 HIDDEN int copy_contents(cross *c, const moon_tensor *target, const moon_tensor *source); /* large ones without the GIL */
 
 /* ---- capsules (capsule.c) ---- */
@@ -114,6 +114,7 @@ HIDDEN PyObject *capsule_of(const moon_tensor *t, bool versioned);
 HIDDEN bool torch_loaded(void);       /* torch is imported already: never imports it */
 HIDDEN int torch_load(cross *c);      /* imports it: 0 or -1 */
 HIDDEN bool torch_exact(PyObject *o); /* exactly Tensor or Parameter; false where torch is not loaded */
+HIDDEN bool torch_known(PyObject *o); /* the same by a look at the type, without the GIL */
 HIDDEN bool torch_tensor(PyObject *o);
 HIDDEN int torch_import(importer *in, PyObject *o);
 HIDDEN PyObject *torch_forced(PyObject *o);         /* detached, on the CPU, bits resolved: new reference */
@@ -125,7 +126,7 @@ HIDDEN void torch_bump(PyObject *list); /* version counters of the tensors in it
 
 HIDDEN int numpy_load(cross *c);
 HIDDEN int numpy_ready(void);         /* the same for who has no crossing */
-HIDDEN bool numpy_exact(PyObject *o); /* exactly an ndarray */
+HIDDEN bool numpy_known(PyObject *o); /* exactly an ndarray; false where NumPy is not loaded; no GIL needed */
 HIDDEN bool numpy_array(PyObject *o); /* an ndarray; false where NumPy is not loaded */
 HIDDEN int numpy_import(importer *in, PyObject *o);
 /* dtype: what the elements are, MOON_DTYPE_COUNT for the array's own. torch_base: see lease. Borrows the array. */

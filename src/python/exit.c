@@ -45,9 +45,12 @@ static void join_threads(void) {
 
 /* In the C library's exit: no Python thread runs any more while the statics of torch and others are taken down. Registered
    when the exit work is done, so it comes before all that was registered earlier. */
+static bool stopped; /* the thread that exits has the GIL for good */
+
 static void stop_the_world(void) {
+    if (!is_shut || stopped) return;
     thread *t = this_thread();
-    if (!is_shut || t->gil) return;
+    if (t->gil) return;
     if (t->ts == NULL) thread_needs_state(t);
     PyEval_RestoreThread(t->ts);
     t->gil = true;
@@ -99,6 +102,25 @@ static void shut_down_from(state *S) {
 }
 
 void shut_down(state *S) { shut_down_from(S); }
+
+static bool other_threads(void) {
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "threading");
+    PyObject *count = module ? PyObject_CallMethod(module, "active_count", NULL) : NULL;
+    long n = count ? PyLong_AsLong(count) : 1;
+    Py_XDECREF(count);
+    PyErr_Clear();
+    return n > 1;
+}
+
+/* os.exit: the GIL is kept to the end, so that no daemon thread gets on while finalizers of Lua and the C library's exit run. One
+   that is inside a library without it has a moment to come to the library's end. */
+void leave_process(state *S) {
+    shut_down_from(S);
+    if (!we_initialized || is_gone || getpid() != main_pid) return;
+    take_gil(this_thread());
+    stopped = true;
+    if (other_threads()) nanosleep(&(struct timespec){0, 20000000}, NULL);
+}
 
 static void wait_for_borrowers(state *S, thread *t) {
     for (double ms = 0; S->borrowers > 0 && ms < 1000 * S->callback_timeout; ms++) {

@@ -29,13 +29,26 @@ static int import_array(importer *in, PyObject *o, moon_dtype dtype) {
     return failed;
 }
 
+/* written in Python: the prelude's _check_interface */
+static int check_interface(importer *in, PyObject *o) {
+    static PyObject *module_name;
+    PyObject *module = module_if_loaded(&module_name, "moontensor"), *done = NULL;
+    PyObject *check = module ? PyObject_GetAttrString(module, "_check_interface") : NULL;
+    if (check != NULL) UNLOCKED(in->c, done = PyObject_CallFunctionObjArgs(check, o, NULL));
+    Py_XDECREF(check);
+    Py_XDECREF(done);
+    return done != NULL ? 0 : -1;
+}
+
 /* No producer. A dtype says what a list or any other iterable of numbers should become; {copy = true} lets NumPy read it. */
 static int import_other(importer *in, PyObject *o) {
     bool text = PyUnicode_Check(o);
     if (!text && PySequence_Check(o) && in->dtype != MOON_DTYPE_COUNT) return import_array(in, o, in->dtype);
-    if (in->convert && (has(o, "__array__") || has(o, "__array_interface__"))) return import_array(in, o, MOON_DTYPE_COUNT);
+    bool array = has(o, "__array__"), interface = has(o, "__array_interface__");
+    if (in->convert && !array && interface && check_interface(in, o) < 0) return -1;
+    if (in->convert && (array || interface)) return import_array(in, o, MOON_DTYPE_COUNT);
     const char *way_out = "moon.from takes torch tensors, NumPy arrays, and objects with __dlpack__ or the buffer protocol";
-    if (has(o, "__array__") || has(o, "__array_interface__")) way_out = "its data can only be copied: use {copy = true}";
+    if (array || interface) way_out = "its data can only be copied: use {copy = true}";
     else if (text) way_out = "encode text first";
     else if (PySequence_Check(o)) way_out = "give a dtype to have its numbers copied: moon.from(list, {dtype = \"float64\"})";
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__name__");
@@ -251,19 +264,19 @@ static int from_native(lua_State *L) {
 }
 
 /* Adapters may put another object in the place of one that is not torch's or NumPy's own. */
-static void adapt(lua_State *L, const proxy *p, const from_options *opt) {
+static void adapt(lua_State *L, const from_options *opt) {
     static const char *const modes[] = {[SHARE] = "share", [COPY] = "copy", [AUTO] = "auto"};
-    cross c;
-    enter(L, STATE(L), &c);
-    PyObject *o = p->o;
-    bool own = o == NULL || torch_exact(o) || numpy_exact(o) || is_tensor_object(o) || is_dlpack_capsule(o);
-    leave(&c);
-    if (own || push_adapter(L) != LUA_TFUNCTION) return;
+    if (push_adapter(L) != LUA_TFUNCTION) return;
     lua_pushvalue(L, 1);
     lua_pushstring(L, modes[opt->force ? COPY : opt->copy]);
     if (lua_pcall(L, 2, 1, 0) != LUA_OK) raise_as_ours(L);
     if (lua_isnil(L, -1)) lua_pop(L, 1);
     else lua_replace(L, 1);
+}
+
+/* of a type that no adapter is asked about? Looks at types alone, and needs no GIL. */
+static bool is_own(PyObject *o) {
+    return o == NULL || torch_known(o) || numpy_known(o) || is_tensor_object(o) || Py_TYPE(o) == &PyCapsule_Type;
 }
 
 int moon_from(lua_State *L) { /* obj, [options] */
@@ -272,9 +285,10 @@ int moon_from(lua_State *L) { /* obj, [options] */
     from_options opt = no_options;
     bool transient;
     if (!lua_isnoneornil(L, 2)) check_options(L, 2, &opt);
-    READY(L, STATE(L));
-    adapt(L, p, &opt);
-    if (unlikely(to_proxy(L, 1) == NULL)) return from_native(L);
+    if (unlikely(!is_own(p->o))) {
+        adapt(L, &opt);
+        if (to_proxy(L, 1) == NULL) return from_native(L);
+    }
     moon_tensor *view = push_view(L, 1, &opt, &transient);
     if (likely(!transient) && !needs_copy(L, &opt, view)) return 1;
     moon_tensor *copy = moon->push_blank(L, view->ndim);

@@ -366,6 +366,11 @@ static int py_shutdown(lua_State *L) {
     return 0;
 }
 
+static int py_leave(lua_State *L) {
+    leave_process(STATE(L));
+    return 0;
+}
+
 static int is_mark(lua_State *L) {
     lua_pushboolean(L, lua_type(L, 1) == LUA_TTABLE && is_kw(L, 1));
     return 1;
@@ -411,6 +416,7 @@ void open_functions(lua_State *L, state *S) {
                                          {"gc", py_gc},
                                          {"scope", py_scope},
                                          {"shutdown", py_shutdown},
+                                         {"_leave", py_leave},
                                          {"_is_proxy", is_proxy},
                                          {"_is_mark", is_mark},
                                          {"_set_callback_timeout", set_callback_timeout},

@@ -272,10 +272,10 @@ static __attribute__((noinline)) int index_object(lua_State *L, cross *c, readin
 }
 
 /* a: the entry if it was known before the crossing, or NULL */
-static int index_attribute(lua_State *L, state *S, attribute *a, proxy *p) {
+static int index_attribute(lua_State *L, state *S, attribute *a, proxy *p, const void *address) {
     cross c;
     enter(L, S, &c);
-    reading r = {.p = p, .o = own(L, &c, p), .address = lua_topointer(L, 2)};
+    reading r = {.p = p, .o = own(L, &c, p), .address = address};
     attribute unlisted;
     if (unlikely(a == NULL || !is_about(a, Py_TYPE(r.o), r.address))) a = find_attribute(L, S, Py_TYPE(r.o), 2, &unlisted);
     if (unlikely(a == NULL)) {
@@ -306,17 +306,20 @@ int proxy_index(lua_State *L) {
         S->indexed = p;
     }
     if (unlikely(p->o == NULL)) return luaL_error(L, "python object is closed");
-    if (unlikely(lua_type(L, 2) != LUA_TSTRING || S->dead)) {
-        ready(L, k);
-        return index_item(L, S, p);
-    }
     PyTypeObject *type = Py_TYPE(p->o);
     const void *address = lua_topointer(L, 2);
     attribute *a = slot_of(S, type, address);
-    if (unlikely(!is_about(a, type, address))) a = NULL;
-    else if (a->method) return push_method(L, a - S->attributes + 1, a->name, p);
+    if (unlikely(!is_about(a, type, address) || S->dead)) { /* else the key is the entry's own string, which stays where it is */
+        if (lua_type(L, 2) != LUA_TSTRING || S->dead) {
+            ready(L, k);
+            return index_item(L, S, p);
+        }
+        a = NULL;
+    } else if (a->method) {
+        return push_method(L, a - S->attributes + 1, a->name, p);
+    }
     ready(L, k);
-    return index_attribute(L, S, a, p);
+    return index_attribute(L, S, a, p, address);
 }
 
 /* ---- using a method value ---- */

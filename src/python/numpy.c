@@ -33,16 +33,18 @@ int numpy_ready(void) {
     return numpy != NULL ? import_api() : -1;
 }
 
+static PyObject *module_name;
+
 /* No array exists before NumPy is imported, so that asking need not import it. */
 static bool loaded(void) {
     if (likely(PyArray_API != NULL)) return true;
-    if (module_if_loaded("numpy") == NULL) return false;
+    if (module_if_loaded(&module_name, "numpy") == NULL) return false;
     if (import_api() == 0) return true;
     PyErr_Clear();
     return false;
 }
 
-bool numpy_exact(PyObject *o) { return loaded() && PyArray_CheckExact(o); }
+bool numpy_known(PyObject *o) { return PyArray_API != NULL && PyArray_CheckExact(o); }
 bool numpy_array(PyObject *o) { return loaded() && PyArray_Check(o); }
 
 /* ---- dtypes ---- */

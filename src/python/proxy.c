@@ -68,22 +68,6 @@ PyObject *strip_underscore(PyObject *name) {
     return s ? PyUnicode_FromStringAndSize(s, n - 1) : NULL;
 }
 
-static bool has_items(PyObject *o) { return PyDict_Check(o) || PyObject_HasAttrString(o, "keys"); }
-
-/* Lua users write t.key for items: where that is what they missed, say so. Looking clears the error: it is put aside first. */
-static void add_item_hint(PyObject *o, PyObject *name) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (has_items(o)) {
-        PyErr_NormalizeException(&type, &value, &traceback);
-        PyObject *hint = PyUnicode_FromFormat("items are read with obj[{\"%U\"}] or obj:get(\"%U\")", name, name);
-        if (hint == NULL || PyObject_SetAttrString(value, "__lua_hint__", hint) < 0) PyErr_Clear();
-        Py_XDECREF(hint);
-    }
-    PyErr_Restore(type, value, traceback);
-}
-
 /* reading an attribute of o failed: `end_` may be Python's `end`, and a hint may help */
 PyObject *get_missing(PyObject *o, PyObject *name, bool keyword) {
     if (keyword && PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -101,7 +85,7 @@ PyObject *get_missing(PyObject *o, PyObject *name, bool keyword) {
             return value;
         }
     }
-    add_item_hint(o, name);
+    hint_attribute(o, "items are read with obj[{\"%U\"}] or obj:get(\"%U\")", name);
     return NULL;
 }
 
@@ -115,16 +99,17 @@ int index_item(lua_State *L, state *S, proxy *p) {
     enter(L, S, &c);
     PyObject *o = own(L, &c, p), *value = NULL, *key = key_to_python(L, S, 2);
     if (key != NULL) UNLOCKED(&c, value = PyObject_GetItem(o, key));
+    if (unlikely(value == NULL)) hint_item(L, 2);
     Py_XDECREF(key);
     Py_DECREF(o);
     return result(L, &c, value);
 }
 
 static int set_attribute(PyObject *o, PyObject *name, PyObject *value, bool keyword) {
-    if (!keyword) return PyObject_SetAttr(o, name, value);
-    PyObject *plain = strip_underscore(name);
-    int failed = plain ? PyObject_SetAttr(o, plain, value) : -1;
+    PyObject *plain = keyword ? strip_underscore(name) : NULL;
+    int failed = keyword && plain == NULL ? -1 : PyObject_SetAttr(o, plain ? plain : name, value);
     Py_XDECREF(plain);
+    if (unlikely(failed)) hint_attribute(o, "items are written with obj[{\"%U\"}] = value", name);
     return failed;
 }
 
@@ -153,6 +138,7 @@ static int proxy_newindex(lua_State *L) {
     if (value != NULL) {
         UNLOCKED(&c, failed = text ? set_attribute(o, key, value, keyword) : PyObject_SetItem(o, key, value));
         if (text) method_is_shadowed(L, S, Py_TYPE(o), 2);
+        else if (unlikely(failed)) hint_item(L, 2);
     }
     UNLOCKED(&c, Py_XDECREF(value));
     Py_XDECREF(key);
@@ -228,8 +214,12 @@ static int proxy_tostring(lua_State *L) {
 }
 
 static int proxy_concat(lua_State *L) {
-    if (lua_type(L, 1) != LUA_TSTRING && lua_type(L, 2) != LUA_TSTRING) {
+    int other = to_proxy(L, 1) ? 2 : 1, type = lua_type(L, other);
+    if (to_proxy(L, other)) {
         return luaL_error(L, "attempt to concatenate two python objects; use a + b, or tostring(a) .. tostring(b)");
+    }
+    if (type != LUA_TSTRING && type != LUA_TNUMBER) {
+        return luaL_error(L, "attempt to concatenate a python object and a %s value", lua_typename(L, type));
     }
     luaL_tolstring(L, 1, NULL);
     luaL_tolstring(L, 2, NULL);
@@ -251,6 +241,7 @@ static int apply(lua_State *L, binary f) {
     enter(L, S, &c);
     PyObject *a = to_python(L, S, 1), *b = a ? to_python(L, S, 2) : NULL, *value = NULL;
     if (b != NULL) UNLOCKED_RETRY(L, &c, value, f(a, b));
+    if (unlikely(value == NULL)) hint_operator(L);
     Py_XDECREF(a);
     Py_XDECREF(b);
     return result(L, &c, value);
@@ -303,7 +294,7 @@ static int proxy_len(lua_State *L) {
 }
 
 /* identity first: one object is equal to itself, whatever its __eq__ says (NaN, arrays) */
-static int compare(lua_State *L, int op) {
+static int compare(lua_State *L, int op, const char *name) {
     site *k = SITE(L);
     state *S = k->S;
     proxy *p = to_proxy(L, 1), *q = to_proxy(L, 2);
@@ -323,14 +314,17 @@ static int compare(lua_State *L, int op) {
     if (b != NULL) UNLOCKED(&c, truth = PyObject_RichCompareBool(a, b, op));
     Py_XDECREF(a);
     Py_XDECREF(b);
-    if (truth < 0) return result_error(L, &c);
+    if (truth < 0) {
+        hint_comparison(&c, name);
+        return result_error(L, &c);
+    }
     leave(&c);
     lua_pushboolean(L, truth);
     return 1;
 }
-static int proxy_eq(lua_State *L) { return compare(L, Py_EQ); }
-static int proxy_lt(lua_State *L) { return compare(L, Py_LT); }
-static int proxy_le(lua_State *L) { return compare(L, Py_LE); }
+static int proxy_eq(lua_State *L) { return compare(L, Py_EQ, "eq"); }
+static int proxy_lt(lua_State *L) { return compare(L, Py_LT, "lt"); }
+static int proxy_le(lua_State *L) { return compare(L, Py_LE, "le"); }
 
 void open_proxies(lua_State *L, state *S) {
     static const luaL_Reg metamethods[] = {{"__newindex", proxy_newindex},

@@ -1,6 +1,7 @@
 /* torch, by DLPack's C exchange API: exact Tensor and Parameter only, since subclasses inherit the table and may hold no memory.
    What that API leaves unchecked (autograd, conj, neg) is checked here. */
 #include "exchange.h"
+#include <stdio.h>
 #include <string.h>
 
 /* filled once, under the GIL; tensor last, as it says that the rest is there */
@@ -10,7 +11,7 @@ static PyObject *numpy_method, *is_neg_method, *is_conj_method; /* unbound metho
 static PyObject *from_dlpack, *empty_function, *empty_names, *cpu;
 static PyObject *bump;                     /* torch._C._increment_version; NULL: this torch lacks it */
 static PyObject *dtypes[MOON_DTYPE_COUNT]; /* torch.float32, ...; NULL: this torch lacks it */
-static PyObject *requires_grad_name, *dtype_name, *view_name;
+static PyObject *requires_grad_name, *dtype_name, *view_name, *module_name;
 
 /* ---- loading ---- */
 
@@ -32,9 +33,30 @@ static PyObject *optional(PyObject *o, const char *name) {
     return value;
 }
 
+/* a floor, not an exact pin; what follows the numbers, "a0+git", is no matter */
+static int check_version(PyObject *torch) {
+    enum { MAJOR = 2, MINOR = 3 };
+    PyObject *version = PyObject_GetAttrString(torch, "__version__"), *text = version ? PyObject_Str(version) : NULL;
+    const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int major = 0, minor = 0, failed = -1;
+    if (s != NULL && sscanf(s, "%d.%d", &major, &minor) != 2) {
+        conversion_error("torch has the version '%s', which says nothing; moontensor needs torch %d.%d or later", s, MAJOR,
+                         MINOR);
+    } else if (s != NULL && (major < MAJOR || (major == MAJOR && minor < MINOR))) {
+        conversion_error("torch %s is too old: moontensor needs torch %d.%d or later", s, MAJOR, MINOR);
+    } else if (s != NULL) {
+        failed = 0;
+    }
+    Py_XDECREF(version);
+    Py_XDECREF(text);
+    return failed;
+}
+
 static int fill(PyObject *torch) {
-    PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = PyObject_GetAttrString(torch, "nn");
-    PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL, *c = PyObject_GetAttrString(torch, "_C");
+    if (check_version(torch) < 0) return -1;
+    PyObject *type = PyObject_GetAttrString(torch, "Tensor"), *nn = type ? PyObject_GetAttrString(torch, "nn") : NULL;
+    PyObject *parameter = nn ? PyObject_GetAttrString(nn, "Parameter") : NULL;
+    PyObject *c = parameter ? PyObject_GetAttrString(torch, "_C") : NULL;
     Py_XDECREF(nn);
     if (type == NULL || parameter == NULL || c == NULL || interned(&requires_grad_name, "requires_grad") == NULL ||
         interned(&dtype_name, "dtype") == NULL || interned(&view_name, "view") == NULL) {
@@ -64,7 +86,7 @@ fail:
 
 bool torch_loaded(void) {
     if (likely(tensor_type != NULL)) return true;
-    PyObject *torch = module_if_loaded("torch");
+    PyObject *torch = module_if_loaded(&module_name, "torch");
     if (torch == NULL) return false;
     if (fill(torch) == 0) return true;
     PyErr_Clear(); /* half imported still */
@@ -78,6 +100,8 @@ int torch_load(cross *c) {
     Py_XDECREF(torch);
     return failed ? -1 : 0;
 }
+
+bool torch_known(PyObject *o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
 
 bool torch_exact(PyObject *o) { return torch_loaded() && (Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type); }
 

@@ -180,12 +180,22 @@ function moon.linspace(first, last, n, options) end
 ---@return moontensor.Tensor
 function moon.eye(n, m, options) end
 
---- A tensor of the bytes of a string, copied; 1-d unless sizes are given. The inverse of `x:tobytes()`.
+--- A tensor of the bytes of a string; 1-d unless sizes are given. The bytes are copied; with `copy = false` the tensor is read-only
+--- and over the string itself, which it keeps. The inverse of `x:tobytes()`.
 ---@param bytes string
 ---@param dtype moontensor.dtype
 ---@param ... integer|integer[]
 ---@return moontensor.Tensor
 function moon.from_string(bytes, dtype, ...) end
+
+--- A tensor over memory of another C library: a light userdata, what is there, and how much. Nothing is copied, and nothing can be
+--- checked but the alignment. `owner` is any Lua value that keeps the memory, a full userdata with a finalizer perhaps: it is held
+--- as long as a view or a consumer of the memory lives, and let go when the next tensor is collected or made so, or by `moon.gc()`.
+---@param pointer any
+---@param dtype moontensor.dtype
+---@param ... integer|integer[]
+---@return moontensor.Tensor
+function moon.from_pointer(pointer, dtype, ...) end
 
 --- Lets go of the memory now instead of at the next collection. Views and consumers that share it keep it alive. Later use of
 --- `x` raises "tensor is closed"; freeing twice is harmless. `local x <close> = …` does the same at the end of the block.

@@ -281,7 +281,7 @@ function py.traceback(err) return tostring(err) end
 -- os.exit leaves without closing the Lua state, or closes it when Python's streams may be gone: Python's exit work comes first.
 local exit = os.exit
 function os.exit(...) -- luacheck: ignore 122
-  if opened then pcall(opened.shutdown) end
+  if opened then pcall(opened._leave) end
   return exit(...)
 end
 

@@ -7,6 +7,30 @@ import sys as _sys
 _ansi = _re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
+def _late_hint(e, text):
+    """What helps with a name that is not there."""
+    import difflib
+    import importlib.util
+    try:
+        if isinstance(e, ModuleNotFoundError) and e.name:
+            parent, _, name = e.name.rpartition(".")
+            if not parent:
+                return f"is it installed for {_sys.executable}?"
+            if hasattr(_sys.modules.get(parent), name):
+                return f'{name} is no module, but a name in one: py.import "{parent}".{name}'
+        elif isinstance(e, AttributeError) and e.name and e.obj is not None:
+            if isinstance(e.obj, type(_sys)) and importlib.util.find_spec(f"{e.obj.__name__}.{e.name}"):
+                return f'a submodule is imported by its whole name: py.import "{e.obj.__name__}.{e.name}"'
+            near = difflib.get_close_matches(e.name, dir(e.obj), 1, 0.8)
+            if near and near[0] != e.name:
+                return f"did you mean '{near[0]}'?"
+        elif isinstance(e, TypeError) and "<locals>.lua() got an unexpected keyword argument" in text:
+            return "a Lua function takes keywords by the names of its parameters; py.kwfunction(f) takes any"
+    except Exception:  # the objects are anybody's
+        pass
+    return None
+
+
 def _error_text(e):
     import traceback
     where = getattr(e, "__lua_where__", "")
@@ -16,7 +40,7 @@ def _error_text(e):
         name = f"{type(e).__module__}.{name}"
     text = str(e)
     lines[0] += f"{name}: {text}" if text else name
-    hint = getattr(e, "__lua_hint__", None)
+    hint = getattr(e, "__lua_hint__", None) or _late_hint(e, text)
     if hint:
         lines.append(f"hint: {hint}")
     if e.__traceback__ is not None:
@@ -135,6 +159,33 @@ def _capture(f):
     with contextlib.redirect_stdout(out):
         f()
     return out.getvalue()
+
+
+def _check_interface(o):
+    """NumPy believes an __array_interface__ whose data is a buffer, whatever its length: it may not reach beyond."""
+    import numpy
+    interface = o.__array_interface__
+    if not isinstance(interface, dict):
+        raise TypeError("__array_interface__ is not a dict")
+    data = interface.get("data")
+    if data is None or isinstance(data, tuple):
+        return  # these NumPy checks, as far as they can be
+    size, shape = numpy.dtype(interface["typestr"]).itemsize, tuple(interface["shape"])
+    if any(n < 0 for n in shape):
+        raise ValueError(f"__array_interface__ has a negative extent in its shape {shape}")
+    low = high = interface.get("offset", 0)
+    strides, step = interface.get("strides"), size
+    if strides is None:
+        strides = []
+        for n in reversed(shape):
+            strides.insert(0, step)
+            step *= n
+    for n, stride in zip(shape, strides):
+        low += min(0, (n - 1) * stride)
+        high += max(0, (n - 1) * stride)
+    have = memoryview(data).nbytes
+    if 0 not in shape and (low < 0 or high + size > have):
+        raise ValueError(f"__array_interface__ reaches over bytes {low} to {high + size} of data that has {have}")
 
 
 def _enter(context):
