@@ -29,6 +29,9 @@ typedef struct moon_backend {
     moon_status (*copy)(const moon_tensor *to, const moon_tensor *from); /* same shape, strided, casting */
     moon_status (*fill)(const moon_tensor *to, const void *element);     /* element: one value in to's dtype */
     moon_status (*elementwise)(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in);
+    /* the same for few packed elements of the operator's own dtypes, on the host: b is unused by one operand, and stays if sb is 0.
+       False: not to be had, call elementwise; optional */
+    bool (*few)(moon_op_id op, moon_dtype compute, void *out, const void *a, const void *b, int sb, int64_t n);
     /* out[i] = mask[i] is not 0 ? a[i] : b[i]; all of them in any dtype, a and b as operands of elementwise; optional */
     moon_status (*where)(const moon_tensor *mask, const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
     moon_status (*reduce)(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out); /* optional */

@@ -47,6 +47,7 @@ const moon_backend moon_cpu_backend = {
     .copy = moon_cpu_copy,
     .fill = moon_cpu_fill,
     .elementwise = moon_cpu_elementwise,
+    .few = moon_cpu_few,
     .where = moon_cpu_where,
     .reduce = moon_cpu_reduce,
     .scan = moon_cpu_scan,

@@ -12,6 +12,7 @@ moon_status moon_kernels_choose(void);
 
 moon_status moon_cpu_copy(const moon_tensor *to, const moon_tensor *from);
 moon_status moon_cpu_fill(const moon_tensor *to, const void *element);
+bool moon_cpu_few(moon_op_id op, moon_dtype compute, void *out, const void *a, const void *b, int sb, int64_t n);
 moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in);
 moon_status moon_cpu_where(const moon_tensor *mask, const moon_tensor *a, const moon_tensor *b, const moon_tensor *out);
 moon_status moon_cpu_reduce(moon_op_id op, const moon_tensor *in, int dim, const moon_tensor *out);

@@ -181,6 +181,12 @@ static bool run_packed(moon_loop loop, int weight, moon_dtype dtype, moon_dtype 
     return true;
 }
 
+bool moon_cpu_few(moon_op_id op, moon_dtype compute, void *out, const void *a, const void *b, int sb, int64_t n) {
+    if (moon_loop_dtype(compute) != compute) return false;
+    moon_kernels_now()->loops[compute][op](out, a, b, 1, sb, n);
+    return true;
+}
+
 moon_status moon_cpu_elementwise(moon_op_id op, moon_dtype compute, const moon_tensor *out, int n, const moon_tensor *const *in) {
     const moon_kernels *kernels = moon_kernels_now();
     moon_dtype dtype = moon_loop_dtype(compute), result = result_dtype(op, dtype);

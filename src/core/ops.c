@@ -335,16 +335,25 @@ bool moon_op_is_plain(moon_op_id id, int n, const moon_operand *in, moon_dtype *
     return a->storage->device->backend->elementwise != NULL;
 }
 
+enum { FEW = 1024 };
+
 moon_status moon_op_run_plain(moon_op_id id, int n, const moon_operand *in, const moon_tensor *out) {
     const moon_tensor *operands[2] = {in[0].tensor, n > 1 ? in[1].tensor : NULL};
     moon_dtype compute = (moon_dtype)in[0].tensor->dtype;
     const moon_backend *backend = out->storage->device->backend;
-    if (n == 1 || operands[1] != NULL) return backend->elementwise(id, compute, out, n, operands);
+    bool number = n > 1 && operands[1] == NULL;
     scalar value;
+    if (number) {
+        make_scalar(&value, compute);
+        moon_status s = write_scalar(id, compute, value.bytes, &in[1].value);
+        if (s != MOON_OK) return s;
+    }
+    if (out->numel <= FEW && backend->few != NULL && (operands[1] == NULL || is_row_major(operands[1]))) {
+        const void *b = number ? value.bytes : n > 1 ? moon_data(operands[1]) : NULL;
+        if (backend->few(id, compute, moon_data(out), moon_data(operands[0]), b, !number && n > 1, out->numel)) return MOON_OK;
+    }
+    if (!number) return backend->elementwise(id, compute, out, n, operands);
     int64_t zeros[MOON_MAXDIM];
-    make_scalar(&value, compute);
-    moon_status s = write_scalar(id, compute, value.bytes, &in[1].value);
-    if (s != MOON_OK) return s;
     for (int i = 0; i < out->ndim; i++) zeros[i] = 0;
     value.tensor.ndim = out->ndim, value.tensor.numel = out->numel;
     value.tensor.shape = out->shape, value.tensor.strides = zeros;
