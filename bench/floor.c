@@ -41,9 +41,29 @@ static int fetch_m(lua_State *L) {
     return 1;
 }
 
-/* floor(address of a Python object, "x" | "m" | "call") */
+static int nothing(lua_State *L) {
+    (void)L;
+    return 0;
+}
+
+/* what any native tensor costs in Lua: a userdata of its size with a finalizer */
+static int make_userdata(lua_State *L) {
+    lua_newuserdatauv(L, 96, 0);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_setmetatable(L, -2);
+    return 1;
+}
+
+/* floor(address of a Python object, "x" | "m" | "call"), floor(0, "userdata") */
 static int wrap(lua_State *L) {
     const char *what = luaL_checkstring(L, 2);
+    if (*what == 'u') {
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, nothing);
+        lua_setfield(L, -2, "__gc");
+        lua_pushcclosure(L, make_userdata, 1);
+        return 1;
+    }
     PyObject **p = (PyObject **)lua_newuserdatauv(L, sizeof *p, 0);
     *p = (PyObject *)luaL_checkinteger(L, 1);
     Py_INCREF(*p);

@@ -197,6 +197,19 @@ row("native", "x(2, 3)", 0.5, function(n) for _ = 1, n do local _ = matrix(2, 3)
 row("native", "x + y, 8 floats", 0.5, function(n) for _ = 1, n do local _ = native + other end end, "NumPy a + b",
   "row + other")
 
+-- a slice is a userdata with a finalizer: the least that Lua asks for it, and the two tables of an index
+if found then
+  local userdata = floor(0, "userdata")
+  local function made(n) for _ = 1, n do local _ = userdata(native) end end
+  local function tables(n) for _ = 1, n do local _ = userdata({{2, 5}}) end end
+  row("floor", "a userdata with a finalizer", nil, made, "NumPy a[1:5]", "row[1:5]")
+  row("floor", "and {{2, 5}}", nil, tables, "NumPy a[1:5]", "row[1:5]")
+  row("above floor", "x:narrow(1, 2, 4)", 1.75, function(n) for _ = 1, n do local _ = native:narrow(1, 2, 4) end end,
+    "bench/floor.c", lua_timer(made))
+  row("above floor", "x[{{2, 5}}]", 1.75, function(n) for _ = 1, n do local _ = native[{{2, 5}}] end end, "bench/floor.c",
+    lua_timer(tables))
+end
+
 -- ---- the digits loop ----
 
 if wanted("digits", "training epoch") then
